@@ -1,0 +1,44 @@
+"""fedrepro: from data to a report with a verdict for every claim. `make` lists the commands."""
+
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: "config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/collect.smk"
+include: "workflow/rules/render.smk"
+include: "workflow/rules/judge.smk"
+include: "workflow/rules/notebook.smk"
+include: "workflow/rules/report.smk"
+
+
+rule all:
+    """What config.only names (default: everything), and the report."""
+    default_target: True
+    input:
+        [LAYOUT.artefact_files(a) for a in LAYOUT.chosen],
+        rules.build_report.output,
+
+
+for study in LAYOUT.studies:
+
+    rule:
+        name:
+            study
+        input:
+            LAYOUT.study_files(study),
+
+
+for artefact in LAYOUT.artefacts:
+
+    rule:
+        name:
+            artefact
+        input:
+            LAYOUT.artefact_files(artefact),

@@ -1,0 +1,21 @@
+"""Rule build_report: everything on one page."""
+
+from pathlib import Path
+
+from fedrepro.files import write_json
+from fedrepro.jobs import logged
+from fedrepro.register import assumed_settings, errata
+from fedrepro.report import build_report
+
+
+def main(results, config, scale, studies, out):
+    results = Path(results)
+    write_json(results / "assumed.json", assumed_settings(Path(config), studies))
+    write_json(results / "errata.json", errata(results / "ledger.csv"))
+    build_report(results, Path(out), scale=scale, studies=studies)
+
+
+if "snakemake" in globals():
+    with logged(snakemake.log[0]):
+        p = snakemake.params
+        main(p.results, p.config, p.scale, p.studies, snakemake.output.page)

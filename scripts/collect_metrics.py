@@ -1,0 +1,15 @@
+"""Rule collect_metrics: one tidy table an experiment."""
+
+from pathlib import Path
+
+from fedrepro.jobs import logged
+from fedrepro.tables import collect_metrics
+
+
+def main(study, shards, out):
+    collect_metrics(study, [Path(s) for s in shards], Path(out))
+
+
+if "snakemake" in globals():
+    with logged(snakemake.log[0]):
+        main(snakemake.wildcards.study, snakemake.input.metrics, snakemake.output.table)

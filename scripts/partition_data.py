@@ -1,0 +1,25 @@
+"""Rule partition_data: who holds what, as a file and as a picture of the first seed."""
+
+from pathlib import Path
+
+from fedrepro import plotting
+from fedrepro.datasets.base import load
+from fedrepro.files import write_atomically
+from fedrepro.jobs import logged
+from fedrepro.preparation import partition_data
+
+
+def main(federation_id, spec, seeds, dataset, out, picture):
+    assignments = partition_data(federation_id, spec, seeds, Path(dataset), Path(out))
+    first = assignments[seeds[0]]
+    datasets = load(Path(dataset))
+    labels = datasets[seeds[0] if seeds[0] in datasets else -1].train.y
+    drawn = plotting.federation_figure(first.rows["train"], labels, first.groups)
+    write_atomically(Path(picture), plotting.save(drawn, "svg"))
+
+
+if "snakemake" in globals():
+    with logged(snakemake.log[0]):
+        w, out = snakemake.wildcards, snakemake.output
+        federation = f"{w.dataset}/{w.partition}"
+        main(federation, snakemake.params.spec, snakemake.params.seeds, snakemake.input.data, out.federation, out.picture)

@@ -1,0 +1,17 @@
+"""Rule render_artefact: a figure or table, its numbers and its provenance."""
+
+from pathlib import Path
+
+from fedrepro.jobs import logged
+from fedrepro.rendering import render_artefact
+
+
+def main(spec, scale, tables, manifests, samples, code, out):
+    inputs = ([Path(p) for p in group] for group in (tables, manifests, samples))
+    render_artefact(spec, scale, *inputs, code, Path(out))
+
+
+if "snakemake" in globals():
+    with logged(snakemake.log[0]):
+        i, p = snakemake.input, snakemake.params
+        main(p.spec, p.scale, i.tables, i.manifests, i.samples, i.code, snakemake.output.csv)

@@ -1,0 +1,30 @@
+"""Rule train_algorithm: one algorithm on one experiment for one shard of the seeds."""
+
+from pathlib import Path
+
+from fedrepro.experiment import load_experiments
+from fedrepro.jobs import logged
+from fedrepro.training import Inputs, Machine, train_shard
+
+
+def main(config, scale, experiment, algorithm, shard, dataset, federation, machine, out, checkpoints):
+    chosen = load_experiments(Path(config), scale)[experiment]
+    inputs = Inputs(Path(dataset), Path(federation))
+    train_shard(chosen, algorithm, shard, inputs, Machine(**machine), Path(out), Path(checkpoints))
+
+
+if "snakemake" in globals():
+    with logged(snakemake.log[0]):
+        w, p = snakemake.wildcards, snakemake.params
+        main(
+            p.config,
+            p.scale,
+            f"{w.study}/{w.experiment}",
+            w.algorithm,
+            w.shard,
+            snakemake.input.dataset,
+            snakemake.input.federation,
+            {"device": p.device, "strategy": p.strategy, "threads": snakemake.threads},
+            snakemake.output.metrics,
+            p.checkpoints,
+        )

@@ -1,0 +1,40 @@
+"""FedAvg (McMahan et al. 2017, Algorithm 1): clients run SGD from the server's model, the server averages.
+
+The weights of the average are the engine's: p_k over all clients; where a part of them is sampled, a plain
+average if they were drawn with probability p_k, or K/|S| · p_k if they were drawn uniformly (thesis, Remark 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedrepro.core.algorithm import Algorithm
+from fedrepro.core.params import Params, weighted_sum
+
+
+@dataclass(frozen=True)
+class FedAvg(Algorithm):
+    lr: float = 0.1
+    decay: float = 1.0  # the step is lr · decay^round
+
+    def __post_init__(self):
+        self.require(self.lr > 0, "lr", "the step must be positive")
+        self.require(0 < self.decay <= 1, "decay", "must lie in (0, 1]")
+
+    def client_update(self, task, message, local, batches):
+        w = message
+        for t, batch in enumerate(batches):
+            g = self.direction(task, w, batch, message)
+            w = w.add(g, alpha=-self.step(batches.round, batches.epoch(t)))
+        return w, local
+
+    def server_update(self, state, uploads, cohort):
+        return {**state, "w": weighted_sum(uploads, cohort.weights)}
+
+    def direction(self, task, w: Params, batch, w_server: Params) -> Params:
+        """What a local step goes against: ∇F_k(w)."""
+        return task.gradient(w, batch)
+
+    def step(self, round: int, epoch: int):
+        """The length of a local step in an epoch (counted from 0) of a round."""
+        return self.lr * self.decay**round

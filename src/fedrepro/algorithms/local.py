@@ -1,0 +1,23 @@
+"""Local training: every client runs SGD on its own data and nothing is shared.
+
+The server's model is the weighted average of what the clients last sent, for reference only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedrepro.algorithms.fedavg import FedAvg
+
+
+@dataclass(frozen=True)
+class Local(FedAvg):
+    def init_client(self, problem, client, w):
+        return w
+
+    def client_update(self, task, message, local, batches):
+        w, _ = super().client_update(task, local, None, batches)
+        return w, w
+
+    def model(self, state, local, client):
+        return state["w"] if local is None else local

@@ -1,0 +1,101 @@
+"""Checks of the experiments against the code: every name registered, every hyper-parameter known and valid.
+
+Needs the classes and so torch; the result is remembered for the exact config and code, which keeps a run that
+has nothing to do short.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedrepro.config import ROOT, validate
+from fedrepro.errors import UserError, nearest
+from fedrepro.experiment import Experiment
+from fedrepro.files import sha256_of, write_atomically
+
+_REMEMBERED = Path(".snakemake") / "fedrepro"
+
+
+def check_once(experiments: Iterable[Experiment]) -> None:
+    """`check_all`, unless this very config passed with this very code before."""
+    experiments = list(experiments)
+    sources = sorted((ROOT / "src" / "fedrepro").rglob("*.py"))
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    mark = _REMEMBERED / f"checked-{sha256_of([code, [(e.id, e.spec) for e in experiments]])[:32]}"
+    if mark.exists():
+        return
+    check_all(experiments)
+    try:
+        write_atomically(mark, "")
+    except OSError:
+        pass  # a read-only folder costs two seconds a start, no more
+
+
+def check_all(experiments: Iterable[Experiment]) -> None:
+    """Raise a one-line UserError for the first name or value that the code does not know."""
+    from fedrepro.algorithms import ALGORITHMS
+    from fedrepro.datasets import DATASETS
+    from fedrepro.models import MODELS
+    from fedrepro.partitions import PARTITIONS
+
+    for e in experiments:
+        loads = {name: entry.load for name, entry in DATASETS.items()}
+        _check_named(e, "dataset", loads, skip=1)
+        _check_named(e, "partition", PARTITIONS, skip=2)
+        _check_named(e, "model", MODELS, skip=2)
+        for algorithm, method in e.methods().items():
+            where = f"algorithms.{algorithm}"
+            if method not in ALGORITHMS:
+                key = f"{where}.method" if method != algorithm else where
+                raise UserError(f"{e.path}: {key}: algorithm '{method}' is unknown{nearest(method, ALGORITHMS)}")
+            make = ALGORITHMS[method]
+            rules = parameter_schema(make, skip=0)
+            for setting, hyper in e.settings(algorithm).items():
+                validate(hyper, rules, e.path, where)
+                try:
+                    make.from_config(hyper)
+                except UserError as error:
+                    raise UserError(f"{e.path}: {where}{f' ({setting})' if setting else ''}: {error}") from None
+
+
+def _check_named(e: Experiment, section: str, registry: dict[str, Callable], skip: int) -> None:
+    spec = dict(e.spec[section])
+    name = spec.pop("name")
+    if name not in registry:
+        raise UserError(f"{e.path}: {section}.name: '{name}' is unknown{nearest(name, registry)}")
+    validate(spec, parameter_schema(registry[name], skip), e.path, section)
+
+
+def parameter_schema(make: Callable, skip: int) -> dict[str, Any]:
+    """A closed schema of a function's or dataclass' parameters, leaving out the first `skip`."""
+    target = make.__init__ if inspect.isclass(make) and not dataclasses.is_dataclass(make) else make
+    hints = _hints(make, target)
+    names = list(inspect.signature(make).parameters)[skip:]
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: _type_schema(hints[name]) for name in names},
+    }
+
+
+def _hints(make: Callable, target: Callable) -> dict[str, Any]:
+    return typing.get_type_hints(make if dataclasses.is_dataclass(make) else target)
+
+
+def _type_schema(hint: Any) -> dict[str, Any]:
+    simple = {float: "number", int: "integer", str: "string", bool: "boolean", type(None): "null"}
+    if hint in simple:
+        return {"type": simple[hint]}
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [_type_schema(a) for a in arguments]}
+    if origin in (list, tuple, Sequence):
+        return {"type": "array", "items": _type_schema(arguments[0])}
+    raise TypeError(f"hyper-parameters of type {hint} cannot be given in a config file")

@@ -1,0 +1,1 @@
+"""The engine: the only communication-round loop, client execution, parameters, streams, checkpoints."""

@@ -1,0 +1,117 @@
+"""What an algorithm is: hyper-parameters, and three functions in the order of the papers' boxes.
+
+`init` makes the server's state, `client_update` is what one client does with the server's message,
+`server_update` is what the server does with the clients' uploads. The loop over rounds, client sampling,
+evaluation, logging, checkpoints and divergence are the engine's (`fedrepro.core.rounds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
+
+import numpy as np
+import torch
+
+from fedrepro.core.federation import Batches, Federation
+from fedrepro.core.params import Params
+from fedrepro.core.quadratic import Quadratic
+from fedrepro.core.task import Task
+from fedrepro.errors import UserError
+
+State = dict[str, Any]  # Params, tensors, numbers, and lists and dicts of these: what a checkpoint can hold
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One seed's problem: the task, who holds what, and p_k, the weight of each client (sums to 1)."""
+
+    task: Task
+    federation: Federation
+    weights: np.ndarray
+    steps: int  # local gradient steps in a round, of the client with most of them
+
+    @cached_property
+    def quadratics(self) -> Quadratic | None:
+        """The clients' full-batch objectives where these are quadratic: H [K, d, d], b [K, d], c [K]; else None."""
+        holdings = self.federation.train
+        whole = [self.task.summarise(holdings.full_batch(k)) for k in range(len(holdings))]
+        if not isinstance(whole[0], Quadratic):
+            return None
+        return Quadratic(*(torch.stack(part) for part in zip(*whole, strict=True)))
+
+
+class Cohort(NamedTuple):
+    """A round's clients, in ascending order, and the weight of each in the server's sum."""
+
+    round: int
+    clients: np.ndarray
+    weights: np.ndarray
+
+
+class Metric(NamedTuple):
+    """One number that an algorithm wants recorded."""
+
+    metric: str
+    value: float
+    split: str = ""
+    client: int = -1
+    group: str = ""
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """Base of all methods. Subclasses are frozen dataclasses whose fields are the hyper-parameters."""
+
+    #: hyper-parameters that `client_update` never reads: settings that differ in them are still stacked
+    server_only: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def from_config(cls, hyper: dict[str, Any]) -> Self:
+        """From a config file's values: YAML writes 1 for 1.0."""
+        hints = get_type_hints(cls)
+        return cls(**{k: float(v) if hints[k] is float else v for k, v in hyper.items()})
+
+    def resolve(self, problem: Problem) -> Self:
+        """The algorithm with what depends on the data filled in (a step as a fraction of its largest value, …)."""
+        return self
+
+    def init(self, problem: Problem, w: Params) -> State:
+        """The server's state before the first round, from the common initial model."""
+        return {"w": w}
+
+    def participants(self, state: State, clients: np.ndarray) -> np.ndarray:
+        """Those of the sampled clients that can be reached."""
+        return clients
+
+    def message(self, state: State, client: int) -> Any:
+        """What the server sends to a client. One object for all clients is not copied."""
+        return state["w"]
+
+    def init_client(self, problem: Problem, client: int, w: Params) -> Any:
+        """A client's own state, kept between rounds; None where the method has none."""
+        return None
+
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
+        """(upload, new local state) of one client. Pure: no randomness, no side effect."""
+        raise NotImplementedError
+
+    def server_update(self, state: State, uploads: Iterator[Any], cohort: Cohort) -> State:
+        """The new state. `uploads` come in the order of `cohort.clients`, each computed when it is asked for."""
+        raise NotImplementedError
+
+    def model(self, state: State, local: Any, client: int) -> Params:
+        """The model that a client would use now."""
+        return state["w"]
+
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterable[Metric]:
+        """Numbers of the method's own, recorded after initialisation (round 0) and after every round."""
+        return ()
+
+    def require(self, condition: bool, key: str, rule: str) -> None:
+        """Check one hyper-parameter; the error names the algorithm, the key, its value and the rule."""
+        if not condition:
+            raise UserError(f"{type(self).__name__}: {key} = {getattr(self, key)!r}: {rule}")

@@ -1,0 +1,146 @@
+"""Who holds what, and the mini-batches that a client sees.
+
+A data set stays in one place (`Samples`: all rows, shared by every seed); a federation only lists which rows
+each client holds. A client's mini-batches are row numbers, drawn outside of the algorithm, so that one
+client, many clients under `vmap`, and many seeds all read the same memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Samples(NamedTuple):
+    """x [N, ...] and y [N, ...], on the device of the run."""
+
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """Rows of `samples` by client: client k holds rows[offsets[k]:offsets[k+1]]."""
+
+    samples: Samples
+    rows: np.ndarray  # [n] int64
+    offsets: np.ndarray  # [K+1] int64
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def of(self, client: int) -> np.ndarray:
+        return self.rows[self.offsets[client] : self.offsets[client + 1]]
+
+    def full_batch(self, client: int) -> Batch:
+        rows = self.of(client)
+        return Batch(self.samples.x[rows], self.samples.y[rows])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+@dataclass(frozen=True)
+class Federation:
+    """One seed's clients. A split that the data set does not have is None; `groups` names each client's group."""
+
+    train: Holdings
+    validation: Holdings | None = None
+    test: Holdings | None = None
+    groups: tuple[str, ...] = ()
+    facts: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.train)
+
+    def splits(self) -> Iterator[tuple[str, Holdings]]:
+        for name in ("train", "validation", "test"):
+            holdings = getattr(self, name)
+            if holdings is not None and len(holdings.rows):
+                yield name, holdings
+
+
+class Batch(NamedTuple):
+    """x [B, ...], y [B, ...]; weight [B] is 0 for padding (None: all count)."""
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Batches:
+    """What one client works through in one round: iterating gives `steps` batches.
+
+    index [T, B] are rows of `samples`, weight [T, B] marks padding in a short last batch (None: no padding).
+    A full batch is kept once, as `whole` (the batch or what the task summarised it to), and repeated.
+    """
+
+    round: int
+    steps: int
+    steps_per_epoch: int = 1
+    samples: Samples | None = None
+    index: Tensor | None = None
+    weight: Tensor | None = None
+    whole: object | None = None
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __iter__(self) -> Iterator[Batch]:
+        for t in range(self.steps):
+            yield self.at(t) if self.whole is None else self.whole
+
+    def at(self, t: int) -> Batch:
+        rows = self.index[t]
+        weight = None if self.weight is None else self.weight[t]
+        return Batch(self.samples.x[rows], self.samples.y[rows], weight)
+
+    def epoch(self, t: int) -> int:
+        """The pass over the client's data, within the round, that step t belongs to."""
+        return t // self.steps_per_epoch
+
+    def head(self, steps: int) -> Batches:
+        """The first `steps` steps."""
+        return replace(self, steps=min(steps, self.steps))
+
+
+@dataclass(frozen=True)
+class LocalWork:
+    """What the experiment asks of a client in a round: `epochs` passes or `steps` batches, of `batch` samples.
+
+    batch None is the client's whole data. With `steps`, passes follow one another until the steps are done.
+    """
+
+    epochs: int | None = None
+    steps: int | None = None
+    batch: int | None = None
+
+    def steps_for(self, size: int) -> tuple[int, int]:
+        """(gradient steps a round, steps an epoch) of a client with `size` samples."""
+        per_epoch = 1 if self.batch is None else max(1, -(-size // self.batch))
+        return (self.steps if self.steps is not None else self.epochs * per_epoch), per_epoch
+
+    def draw(self, holdings: Holdings, client: int, round: int, rng: np.random.Generator) -> Batches:
+        """The client's batches: each epoch a fresh permutation of its rows, a short last batch padded."""
+        rows = holdings.of(client)
+        steps, per_epoch = self.steps_for(len(rows))
+        width = min(self.batch, len(rows))
+        epochs = -(-steps // per_epoch)
+        order = np.argsort(rng.random((epochs, len(rows))), axis=1)
+        padded = np.zeros((epochs, per_epoch * width), dtype=np.int64)
+        padded[:, : len(rows)] = order
+        index = torch.from_numpy(rows[padded].reshape(-1, width)[:steps])
+        weight = None
+        if len(rows) % width:
+            mask = np.zeros(per_epoch * width)
+            mask[: len(rows)] = 1.0
+            weight = torch.from_numpy(np.tile(mask, epochs).reshape(-1, width)[:steps])
+            weight = weight.to(holdings.samples.x.dtype)
+        return Batches(round, steps, per_epoch, holdings.samples, index, weight)

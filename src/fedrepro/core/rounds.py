@@ -1,0 +1,255 @@
+"""The communication-round loop. There is no other.
+
+It advances all replicates (settings of a grid × seeds) of one algorithm together: in each round it samples
+clients, draws their batches, runs their updates, lets each replicate's server update, evaluates and logs.
+A replicate whose numbers stop being finite is recorded as diverged and goes no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fedrepro.core.algorithm import Algorithm, Cohort, Problem, State
+from fedrepro.core import streams
+from fedrepro.core.checkpoint import Checkpoint
+from fedrepro.core.clients import Work
+from fedrepro.core.federation import Batches, Federation, Holdings, LocalWork
+from fedrepro.core.params import Params
+from fedrepro.core.progress import Progress
+from fedrepro.core.task import Task
+from fedrepro.metrics import MetricLog
+
+
+@dataclass(frozen=True)
+class Participation:
+    """Who takes part in a round: all clients, or `clients` of them drawn without replacement.
+
+    sampling `weight` draws with probability p_k and averages plainly; `uniform` draws evenly and weighs by
+    K/|S| · p_k (thesis, Remark 4). weights: p_k is the share of the samples (`size`) or 1/K (`uniform`).
+    """
+
+    clients: int | None = None
+    sampling: str = "uniform"
+    weights: str = "size"
+
+    def shares(self, federation: Federation) -> np.ndarray:
+        """p_k [K]."""
+        sizes = federation.train.sizes if self.weights == "size" else np.ones(len(federation))
+        return sizes / sizes.sum()
+
+    def draw(self, round: int, p: np.ndarray, rng: np.random.Generator) -> Cohort:
+        total = len(p)
+        if self.clients is None or self.clients >= total:
+            return Cohort(round, np.arange(total), p)
+        drawn = rng.choice(total, self.clients, replace=False, p=p if self.sampling == "weight" else None)
+        drawn.sort()
+        if self.sampling == "weight":
+            return Cohort(round, drawn, np.full(self.clients, 1 / self.clients))
+        return Cohort(round, drawn, p[drawn] * total / self.clients)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all replicates of a job share."""
+
+    experiment: str
+    rounds: int
+    work: LocalWork
+    participation: Participation = Participation()
+    evaluate_every: int = 1
+    client_metrics: str = "last"  # never | last | always: when each client's own numbers are recorded
+
+
+@dataclass
+class Replicate:
+    """One run: a setting of the algorithm, a seed, its problem and its state."""
+
+    setting: str
+    seed: int
+    algorithm: Algorithm
+    problem: Problem
+    w: Params
+    state: State = field(default_factory=dict)
+    local: dict[int, Any] = field(default_factory=dict)
+    diverged: int | None = None
+
+    @property
+    def run(self) -> tuple[str, int]:
+        return self.setting, self.seed
+
+    def local_of(self, client: int) -> Any:
+        if client not in self.local:
+            mine = self.algorithm.init_client(self.problem, client, self.w)
+            if mine is None:
+                return None
+            self.local[client] = mine
+        return self.local[client]
+
+
+def train(
+    task: Task,
+    replicates: Sequence[Replicate],
+    plan: Plan,
+    choose_strategy: Callable[[Sequence[Work]], Callable],
+    log: MetricLog | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
+) -> tuple[MetricLog, dict[str, int]]:
+    """Run `plan.rounds` rounds. Returns the log and counts {gradient_steps, resumed_from (−1: from the start)}."""
+    log = log or MetricLog()
+    whole = _Whole(task)
+    counts = {"gradient_steps": 0, "resumed_from": -1}
+    saved = checkpoint.load() if checkpoint else None
+    if saved:
+        log = MetricLog(saved["log"])
+        counts = {"gradient_steps": saved["gradient_steps"], "resumed_from": saved["round"]}
+        for r, (state, local, diverged) in zip(replicates, saved["replicates"], strict=True):
+            r.state, r.local, r.diverged = state, local, diverged
+    else:
+        for r in replicates:
+            r.state = r.algorithm.init(r.problem, r.w)
+        _record(task, replicates, plan, 0, log)
+
+    run_clients = None
+    for t in range(max(0, counts["resumed_from"]), plan.rounds):
+        running = [r for r in replicates if r.diverged is None]
+        if not running:
+            break
+        cohorts, works = _prepare(running, plan, whole, t)
+        if works:
+            run_clients = run_clients or choose_strategy(works)
+            _advance(running, cohorts, run_clients(task, works))
+        counts["gradient_steps"] += sum(len(w.batches) for w in works)
+        note = _record(task, running, plan, t + 1, log)
+        if checkpoint and checkpoint.due() and t + 1 < plan.rounds:
+            states = [(r.state, r.local, r.diverged) for r in replicates]
+            checkpoint.save({"round": t + 1, "replicates": states, "log": log.columns, **_only_steps(counts)})
+        if progress:
+            progress.say(t + 1, note)
+    return log, counts
+
+
+def _only_steps(counts: dict[str, int]) -> dict[str, int]:
+    return {"gradient_steps": counts["gradient_steps"]}
+
+
+def _prepare(running: Sequence[Replicate], plan: Plan, whole: _Whole, t: int) -> tuple[list[Cohort], list[Work]]:
+    """This round's cohorts (one a replicate) and the works of all of them, in that order."""
+    cohorts, works = [], []
+    drawn: dict[tuple[int, int], Batches] = {}
+    for i, r in enumerate(running):
+        rng = streams.generator(plan.experiment, r.seed, "clients", t)
+        cohort = plan.participation.draw(t, r.problem.weights, rng)
+        reached = r.algorithm.participants(r.state, cohort.clients)
+        cohort = Cohort(t, reached, cohort.weights[np.isin(cohort.clients, reached)])
+        cohorts.append(cohort)
+        if plan.work.batch is not None and not any(seed == r.seed for seed, _ in drawn):
+            # Drawn once a seed, in the order of the clients' numbers: all settings see the same batches.
+            rng = streams.generator(plan.experiment, r.seed, "batches", t)
+            holdings = r.problem.federation.train
+            drawn |= {(r.seed, k): plan.work.draw(holdings, k, t, rng) for k in cohort.clients.tolist()}
+        for k in cohort.clients.tolist():
+            batches = drawn[r.seed, k] if plan.work.batch is not None else whole.batches(r, k, plan.work, t)
+            message = r.algorithm.message(r.state, k)
+            works.append(Work((i, k), r.algorithm, message, r.local_of(k), batches))
+    return cohorts, works
+
+
+def _advance(running: Sequence[Replicate], cohorts: Sequence[Cohort], results: Iterator) -> None:
+    """Give each replicate's server its clients' uploads, in order; keep the clients' new local states."""
+    for r, cohort in zip(running, cohorts, strict=True):
+        uploads = _uploads(r, cohort, results)
+        r.state = r.algorithm.server_update(r.state, uploads, cohort)
+        for _ in uploads:  # what the server did not ask for: the clients did the work all the same
+            pass
+
+
+def _uploads(r: Replicate, cohort: Cohort, results: Iterator) -> Iterator[Any]:
+    for k in cohort.clients.tolist():
+        upload, local = next(results)
+        if local is not None:
+            r.local[k] = local
+        yield upload
+
+
+class _Whole:
+    """Each client's full batch, summarised once a seed."""
+
+    def __init__(self, task: Task):
+        self.task = task
+        self.known: dict[tuple[int, int], object] = {}
+
+    def batches(self, r: Replicate, client: int, work: LocalWork, t: int) -> Batches:
+        key = (r.seed, client)
+        if key not in self.known:
+            self.known[key] = self.task.summarise(r.problem.federation.train.full_batch(client))
+        steps, _ = work.steps_for(1)
+        return Batches(round=t, steps=steps, whole=self.known[key])
+
+
+def _record(task: Task, replicates: Sequence[Replicate], plan: Plan, round: int, log: MetricLog) -> str:
+    """Log this round's numbers; mark replicates that diverged. Returns a short note for the progress line."""
+    note = ""
+    last = round == plan.rounds
+    for r in replicates:
+        for m in r.algorithm.metrics(r.problem, r.state, round):
+            log.add(r.run, round, m.metric, m.value, split=m.split, client=m.client, group=m.group, step=m.step)
+        finite = _finite(r.state)
+        if finite and (round % plan.evaluate_every == 0 or last):
+            clients = plan.client_metrics == "always" or (plan.client_metrics == "last" and last)
+            loss = evaluate(task, r, round, log, clients)
+            finite = np.isfinite(loss)
+            note = f"loss {loss:.4g}"
+        if not finite:
+            r.diverged = round
+            log.add(r.run, round, "diverged", 1.0)
+            note = f"{r.setting or 'run'}, seed {r.seed} diverged in round {round}"
+    return note
+
+
+def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: bool) -> float:
+    """Log loss and score on every split: of each client (if asked) and as the mean weighted by p_k.
+
+    A split with a single holder is a global set, seen with the server's model. Returns the training loss.
+    """
+    training_loss = float("nan")
+    for split, holdings in r.problem.federation.splits():
+        everyone = len(holdings) == 1 and len(r.problem.federation) > 1
+        holders = [-1] if everyone else np.flatnonzero(holdings.sizes).tolist()
+        by_model: dict[int, tuple[Params, list[int]]] = {}
+        for k in holders:
+            w = r.algorithm.model(r.state, r.local.get(k), k)
+            by_model.setdefault(id(w), (w, []))[1].append(max(k, 0))
+        losses, scores = np.zeros(len(holdings)), np.zeros(len(holdings))
+        for w, clients in by_model.values():
+            losses[clients], scores[clients] = (v.numpy() for v in task.evaluate(w, holdings, clients))
+        weights = np.ones(1) if everyone else _weights(r.problem.weights, holdings)
+        for name, values in (("loss", losses), (task.score_name, scores)):
+            log.add(r.run, round, name, float(weights @ values), split=split)
+            if each_client and not everyone:
+                log.add_many(r.run, round, name, values[holders], split=split, clients=holders)
+        if split == "train":
+            training_loss = float(weights @ losses)
+    return training_loss
+
+
+def _weights(p: np.ndarray, holdings: Holdings) -> np.ndarray:
+    """p_k over the clients that hold anything of this split, summing to 1."""
+    held = p * (holdings.sizes > 0)
+    return held / held.sum()
+
+
+def _finite(state: Any) -> bool:
+    if isinstance(state, Params):
+        return state.is_finite()
+    if isinstance(state, dict):
+        return all(map(_finite, state.values()))
+    if isinstance(state, list | tuple):
+        return all(map(_finite, state))
+    if hasattr(state, "isfinite"):
+        return bool(state.isfinite().all())
+    return not isinstance(state, float) or np.isfinite(state)

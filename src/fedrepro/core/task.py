@@ -1,0 +1,104 @@
+"""A model and its objective: losses, gradients and scores at given parameters.
+
+`gradient` runs in two ways behind one name. Called plainly it uses the one resident module, whose parameters
+are pointed at `w`, and autograd. Called inside `torch.func.vmap` it uses the functional form. Algorithms do
+not see the difference.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value
+
+from fedrepro.core.federation import Batch, Holdings
+from fedrepro.core.params import Params, inside_transform
+
+EVALUATION_ROWS = 8192
+
+
+def cross_entropy(output: Tensor, y: Tensor) -> Tensor:
+    """−log p_y for each sample: output [B, classes], y [B] → [B]."""
+    return F.cross_entropy(output, y, reduction="none")
+
+
+def half_squared_error(output: Tensor, y: Tensor) -> Tensor:
+    """½ (ŷ − y)² for each sample: [B], [B] → [B]."""
+    return 0.5 * (output - y).square()
+
+
+def accuracy(output: Tensor, y: Tensor) -> Tensor:
+    return (output.argmax(-1) == y).to(output.dtype)
+
+
+def squared_error(output: Tensor, y: Tensor) -> Tensor:
+    return (output - y).square()
+
+
+#: objective → (loss of a sample, score of a sample, name of the score's mean)
+OBJECTIVES = {
+    "cross_entropy": (cross_entropy, accuracy, "accuracy"),
+    "half_squared_error": (half_squared_error, squared_error, "mse"),
+}
+
+
+class Task:
+    """What a client is asked to minimise: `model` under its `objective` (the module's class says which)."""
+
+    def __init__(self, model: nn.Module):
+        self.model = model
+        self.sample_loss, self.sample_score, self.score_name = OBJECTIVES[model.objective]
+        self._parameters = dict(model.named_parameters())
+
+    def parameters(self) -> Params:
+        """A copy of the module's parameters."""
+        return Params({k: p.detach().clone() for k, p in self._parameters.items()})
+
+    def summarise(self, batch: Batch) -> object:
+        """What a full batch comes down to: sufficient statistics where the model has them, else the batch."""
+        return self.model.summarise(batch) if hasattr(self.model, "summarise") else batch
+
+    def loss(self, w: Params, batch: Batch) -> Tensor:
+        """Mean loss over the batch, a scalar."""
+        if hasattr(self.model, "batch_loss"):
+            return self.model.batch_loss(w, batch)
+        return self._mean(functional_call(self.model, w, (batch.x,)), batch)
+
+    def gradient(self, w: Params, batch: Batch) -> Params:
+        """∇ of the mean loss over the batch at w."""
+        return self.gradient_and_loss(w, batch)[0]
+
+    def gradient_and_loss(self, w: Params, batch: Batch) -> tuple[Params, Tensor]:
+        if hasattr(self.model, "batch_gradient"):
+            return self.model.batch_gradient(w, batch)
+        if inside_transform():
+            return grad_and_value(lambda at: self.loss(at, batch))(w)
+        parameters = list(self._parameters.values())
+        for name, parameter in self._parameters.items():
+            parameter.data = w[name]
+        loss = self._mean(self.model(batch.x), batch)
+        gradients = torch.autograd.grad(loss, parameters)
+        return Params(zip(self._parameters, gradients, strict=True)), loss.detach()
+
+    @torch.no_grad()
+    def evaluate(self, w: Params, holdings: Holdings, clients: list[int]) -> tuple[Tensor, Tensor]:
+        """Mean loss and mean score of each of `clients` on its own rows: two float64 tensors [len(clients)]."""
+        rows = torch.cat([torch.from_numpy(holdings.of(k)) for k in clients])
+        sizes = torch.tensor([len(holdings.of(k)) for k in clients])
+        owner = torch.repeat_interleave(torch.arange(len(clients)), sizes)
+        sums = torch.zeros(2, len(clients), dtype=torch.float64)
+        for start in range(0, len(rows), EVALUATION_ROWS):
+            part = rows[start : start + EVALUATION_ROWS]
+            y = holdings.samples.y[part]
+            output = functional_call(self.model, w, (holdings.samples.x[part],))
+            both = torch.stack([self.sample_loss(output, y), self.sample_score(output, y)])
+            sums.index_add_(1, owner[start : start + EVALUATION_ROWS], both.to("cpu", torch.float64))
+        loss, score = sums / sizes
+        return loss, score
+
+    def _mean(self, output: Tensor, batch: Batch) -> Tensor:
+        losses = self.sample_loss(output, batch.y)
+        if batch.weight is None:
+            return losses.mean()
+        return (losses * batch.weight).sum() / batch.weight.sum()

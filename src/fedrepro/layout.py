@@ -1,0 +1,191 @@
+"""Where results are, and which files a job needs: the knowledge behind workflow/rules/*.smk.
+
+Patterns have wildcards in braces; the input functions take snakemake's wildcards.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fedrepro.checks import check_once
+from fedrepro.config import validate
+from fedrepro.datasets import DATASETS
+from fedrepro.errors import UserError
+from fedrepro.experiment import load_artefacts, load_experiments, select, seeds_of
+from fedrepro.sources import ROOT, files_behind, module_of, training_files
+
+
+class Layout:
+    """The workflow's config, checked, and the paths and inputs that follow from it."""
+
+    def __init__(self, config: Mapping[str, Any]):
+        config = dict(config)
+        validate(config, "config", "config/config.yaml (or --config)")
+        only = config["only"]
+        self.only = re.split(r"[\s,]+", only.strip()) if isinstance(only, str) and only.strip() else list(only or [])
+        self.scale = config["scale"]
+        self.data, self.data_dir = config["data"], config["data_dir"]
+        self.device, self.strategy = config["device"], config["strategy"]
+        self.folder = Path(config["config"])
+        if not self.folder.is_dir():
+            raise UserError(f"config: folder '{self.folder}' does not exist")
+        self.results = f"{config['results'].rstrip('/')}/{self.scale}"
+        self.experiments = load_experiments(self.folder, self.scale)
+        self.artefacts = load_artefacts(self.folder, self.experiments)
+        self.chosen = select(self.only, self.artefacts)
+        check_once(self.experiments.values())
+
+    # -- what is asked for ---------------------------------------------------------------------------------
+
+    @property
+    def studies(self) -> list[str]:
+        return sorted({e.study for e in self.experiments.values()})
+
+    @property
+    def whole_studies(self) -> list[str]:
+        """Studies of which every artefact is chosen: these are judged and get their notebook."""
+        return [s for s in self.studies if set(self.artefacts_of(s)) <= set(self.chosen)]
+
+    def artefacts_of(self, study: str) -> list[str]:
+        return [a for a in self.artefacts if a.startswith(f"{study}/")]
+
+    def artefact_files(self, artefact: str) -> list[str]:
+        return [self.at(f"artefacts/{artefact}.{suffix}") for suffix in ("csv", "svg", "png", "json")]
+
+    def study_files(self, study: str) -> list[str]:
+        """Everything that one study ends in."""
+        files = [f for a in self.artefacts_of(study) for f in self.artefact_files(a)]
+        return [*files, self.at(f"ledgers/{study}.csv"), self.at(f"notebooks/{study}.html")]
+
+    # -- paths ---------------------------------------------------------------------------------------------
+
+    def at(self, path: str) -> str:
+        return f"{self.results}/{path}"
+
+    @property
+    def absolute_results(self) -> str:
+        return str(Path(self.results).resolve())
+
+    def log(self, path: str) -> str:
+        return self.at(f"logs/{path}.log")
+
+    def benchmark(self, path: str) -> str:
+        return self.at(f"benchmarks/{path}.tsv")
+
+    # -- inputs --------------------------------------------------------------------------------------------
+
+    def experiment(self, wildcards):
+        return self.experiments[f"{wildcards.study}/{wildcards.experiment}"]
+
+    @cached_property
+    def datasets(self) -> dict[str, dict[str, Any]]:
+        return {e.dataset_id: e.spec["dataset"] for e in self.experiments.values()}
+
+    @cached_property
+    def partitions(self) -> dict[str, dict[str, Any]]:
+        return {e.federation_id: e.spec["partition"] for e in self.experiments.values()}
+
+    def data_shard(self, dataset_id: str, shard: str) -> str:
+        """Data that does not depend on the seed is prepared once."""
+        return shard if DATASETS[self.datasets[dataset_id]["name"]].seeded else "all"
+
+    def data_seeds(self, wildcards) -> list[int]:
+        return [-1] if wildcards.shard == "all" else seeds_of(wildcards.shard)
+
+    def dataset_file(self, wildcards) -> str:
+        shard = self.data_shard(wildcards.dataset, wildcards.shard)
+        return self.at(f"data/{wildcards.dataset}/{shard}.npz")
+
+    def training_data(self, wildcards) -> dict[str, str]:
+        e = self.experiment(wildcards)
+        shard = self.data_shard(e.dataset_id, wildcards.shard)
+        return {
+            "dataset": self.at(f"data/{e.dataset_id}/{shard}.npz"),
+            "federation": self.at(f"federations/{e.federation_id}/{wildcards.shard}.npz"),
+        }
+
+    def runs(self, wildcards, suffix: str) -> list[str]:
+        e = self.experiment(wildcards)
+        return [self.at(f"runs/{e.id}/{a}/{shard}.{suffix}") for a in e.methods() for shard in e.shards()]
+
+    def tables(self, artefact: str) -> list[str]:
+        spec = self.artefacts[artefact]
+        return [self.at(f"tables/{spec['study']}/{name}.parquet") for name in spec["experiments"]]
+
+    def manifests(self, artefact: str) -> list[str]:
+        spec = self.artefacts[artefact]
+        experiments = [self.experiments[f"{spec['study']}/{name}"] for name in spec["experiments"]]
+        return [
+            self.at(f"runs/{e.id}/{a}/{shard}.json") for e in experiments for a in e.methods() for shard in e.shards()
+        ]
+
+    def samples(self, artefact: str) -> list[str]:
+        """Data files of the experiments whose samples an artefact draws: those of the first seed."""
+        spec = self.artefacts[artefact]
+        experiments = [self.experiments[f"{spec['study']}/{name}"] for name in spec.get("data", [])]
+        shards = [(e.dataset_id, self.data_shard(e.dataset_id, e.shards()[0])) for e in experiments]
+        return [self.at(f"data/{dataset}/{shard}.npz") for dataset, shard in shards]
+
+    def study_tables(self, study: str) -> list[str]:
+        return [self.at(f"tables/{e.id}.parquet") for e in self.experiments.values() if e.study == study]
+
+    def study_config(self, study: str, kind: str, suffix: str) -> list[str]:
+        """config/<kind>/<study>.<suffix>, if there is one."""
+        path = self.folder / kind / f"{study}.{suffix}"
+        return [str(path)] if path.exists() else []
+
+    # -- code ----------------------------------------------------------------------------------------------
+
+    def dataset_code(self, wildcards) -> list[str]:
+        name = self.datasets[wildcards.dataset]["name"]
+        return list(files_behind("fedrepro.preparation", module_of("datasets", name)))
+
+    def partition_code(self, wildcards) -> list[str]:
+        name = self.partitions[f"{wildcards.dataset}/{wildcards.partition}"]["name"]
+        return list(files_behind("fedrepro.preparation", module_of("partitions", name)))
+
+    def training_code(self, wildcards) -> list[str]:
+        e = self.experiment(wildcards)
+        return list(training_files(e.methods()[wildcards.algorithm], e.spec["model"]["name"]))
+
+    def study_code(self, package: str, study: str) -> list[str]:
+        """The study's module of fedrepro.<package> and what it imports; nothing if it has none."""
+        path = ROOT / "src" / "fedrepro" / package / f"{study}.py"
+        return list(files_behind(f"fedrepro.{package}.{study}")) if path.exists() else []
+
+    @property
+    def ledger_code(self) -> list[str]:
+        return list(files_behind("fedrepro.ledger"))
+
+    @property
+    def notebook_code(self) -> list[str]:
+        return list(files_behind("fedrepro.notebook"))
+
+    @property
+    def report_code(self) -> list[str]:
+        page = (ROOT / "src" / "fedrepro" / "report").glob("page.*")
+        return [*files_behind("fedrepro.report", "fedrepro.register"), *(str(p.relative_to(ROOT)) for p in sorted(page))]
+
+    # -- resources -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def gpus_per_job(self) -> int:
+        """1 where training runs on cuda, else 0."""
+        return int(self.device == "cuda" or (self.device == "auto" and _cuda_present()))
+
+
+def _cuda_present() -> bool:
+    """Whether the driver lists a GPU; asked without torch, which takes two seconds to import."""
+    if shutil.which("nvidia-smi") is None:
+        return False
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return listed.returncode == 0 and "GPU" in listed.stdout

@@ -1,0 +1,17 @@
+"""Architectures, one a file. To add one: write the file, add a line here, and a test.
+
+A model is a module made as `Model(inputs, outputs, **hyper)` for samples of shape `inputs` and `outputs` classes or
+targets, with an `objective` (see `fedrepro.core.task`).
+"""
+
+from torch import nn
+
+from fedrepro.models.linear import LinearRegression
+from fedrepro.models.mlp import MLP
+from fedrepro.models.softmax import SoftmaxRegression
+
+MODELS: dict[str, type[nn.Module]] = {
+    "linear": LinearRegression,
+    "mlp": MLP,
+    "softmax": SoftmaxRegression,
+}

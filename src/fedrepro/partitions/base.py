@@ -1,0 +1,57 @@
+"""What every splitting scheme returns, its file and its content hash."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from fedrepro.files import write_atomically
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """For each split the rows of client 0, 1, …; a split with a single holder is a global set. groups: [clients]."""
+
+    rows: Mapping[str, Sequence[np.ndarray]]
+    groups: Sequence[str] = field(default_factory=tuple)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Each split as (rows of all clients in turn [n], offsets [clients + 1])."""
+        arrays = {"groups": np.array(list(self.groups), dtype=str)}
+        for split, clients in self.rows.items():
+            arrays[f"{split}/rows"] = np.concatenate([np.asarray(c, dtype=np.int64) for c in clients])
+            arrays[f"{split}/offsets"] = np.cumsum([0, *map(len, clients)], dtype=np.int64)
+        return arrays
+
+
+def save(path: Path, assignments: Mapping[int, Assignment]) -> None:
+    """One npz file for the federations of several seeds."""
+    arrays = {f"{seed}/{k}": v for seed, a in assignments.items() for k, v in a.arrays().items()}
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    write_atomically(path, buffer.getvalue())
+
+
+def load(path: Path) -> dict[int, dict[str, np.ndarray]]:
+    """Seed → {"train/rows": …, "train/offsets": …, …, "groups": …}."""
+    seeds: dict[int, dict[str, np.ndarray]] = {}
+    with np.load(path, allow_pickle=False) as archive:
+        for key in archive.files:
+            seed, name = key.split("/", 1)
+            seeds.setdefault(int(seed), {})[name] = archive[key]
+    return seeds
+
+
+def content_sha256(assignments: Mapping[int, Assignment]) -> str:
+    """Hash of who holds what, independent of the file's format."""
+    digest = hashlib.sha256()
+    for seed, assignment in sorted(assignments.items()):
+        for name, array in sorted(assignment.arrays().items()):
+            digest.update(f"{seed}/{name}/{array.dtype}/{array.shape};".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

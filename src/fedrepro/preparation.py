@@ -1,0 +1,60 @@
+"""Data sets and federations as files, with what identifies them beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fedrepro.core import streams
+from fedrepro.datasets import DATASETS, Source
+from fedrepro.datasets import base as data_files
+from fedrepro.files import sha256, write_json
+from fedrepro.partitions import PARTITIONS
+from fedrepro.partitions import base as federation_files
+
+
+def prepare_data(
+    dataset_id: str, spec: dict[str, Any], seeds: Sequence[int], mode: str, data_dir: str | None, out: Path
+) -> None:
+    """The data set of each seed (−1: one for all) in `out`, and its name, kind, size and hash in `out`.json."""
+    parameters = {k: v for k, v in spec.items() if k != "name"}
+    datasets = {}
+    for seed in seeds:
+        rng = streams.generator(dataset_id, seed, "data")
+        source = Source(rng, mode, Path(data_dir) if data_dir else None)
+        datasets[seed] = DATASETS[spec["name"]].load(source, **parameters)
+    data_files.save(out, datasets)
+    first = datasets[seeds[0]]
+    samples = {name: len(split.x) for name in data_files.SPLITS if (split := getattr(first, name)) is not None}
+    write_json(
+        out.with_suffix(".json"),
+        {"name": spec["name"], "kind": first.kind, "parameters": parameters, "samples": samples, "sha256": sha256(out)},
+    )
+
+
+def partition_data(
+    federation_id: str, spec: dict[str, Any], seeds: Sequence[int], dataset: Path, out: Path
+) -> dict[int, federation_files.Assignment]:
+    """Each seed's federation in `out`, and its sizes and content hash in `out`.json."""
+    datasets = data_files.load(dataset)
+    parameters = {k: v for k, v in spec.items() if k != "name"}
+    assignments = {}
+    for seed in seeds:
+        rng = streams.generator(federation_id, seed, "partition")
+        data = datasets[seed if seed in datasets else -1]
+        assignments[seed] = PARTITIONS[spec["name"]](data, rng, **parameters)
+    federation_files.save(out, assignments)
+    sizes = list(map(len, assignments[seeds[0]].rows["train"]))
+    write_json(
+        out.with_suffix(".json"),
+        {
+            "name": spec["name"],
+            "parameters": parameters,
+            "clients": len(sizes),
+            "smallest": min(sizes),
+            "largest": max(sizes),
+            "sha256": federation_files.content_sha256(assignments),
+        },
+    )
+    return assignments

@@ -1,0 +1,55 @@
+"""One tidy table an experiment: the shards' metrics together, with data kind, divergence and derived measures."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from fedrepro.files import read_json, write_atomically
+from fedrepro.metrics import COLUMNS
+
+#: all columns of a tidy table
+TABLE_COLUMNS = [*COLUMNS, "data", "diverged"]
+RUN = ["algorithm", "setting", "seed"]
+
+
+def collect_metrics(study: str, shards: Sequence[Path], out: Path) -> None:
+    """Concatenate the shards (`.parquet` with their `.json`), mark diverged runs, add the study's measures."""
+    frames = []
+    for shard in shards:
+        manifest = read_json(shard.with_suffix(".json"))
+        frame = pd.read_parquet(shard)
+        gone = {(d["setting"], d["seed"]) for d in manifest["diverged"]}
+        frame["data"] = manifest["data"]["kind"]
+        frame["diverged"] = [run in gone for run in zip(frame["setting"], frame["seed"], strict=True)]
+        frames.append(frame)
+    table = pd.concat(frames, ignore_index=True)[TABLE_COLUMNS]
+    if importlib.util.find_spec(f"fedrepro.measures.{study}"):
+        derived = importlib.import_module(f"fedrepro.measures.{study}").measure(table)
+        table = pd.concat([table, derived], ignore_index=True)[TABLE_COLUMNS]
+    write_atomically(out, table.to_parquet(None, index=False))
+
+
+def rows(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
+    """The rows of one metric, further filtered by column values."""
+    keep = table["metric"] == metric
+    for column, value in where.items():
+        keep &= table[column] == value
+    return table[keep]
+
+
+def final(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
+    """A metric's rows of each run's last round."""
+    found = rows(table, metric, **where)
+    return found[found["round"] == found.groupby(RUN)["round"].transform("max")]
+
+
+def derived_rows(values: pd.DataFrame, metric: str, like: pd.DataFrame) -> pd.DataFrame:
+    """Tidy rows from one value a run: `values` has the columns of RUN, `round` and `value`."""
+    about = like.groupby(RUN, as_index=False)[["experiment", "data", "diverged"]].first()
+    frame = values.merge(about, on=RUN)
+    return frame.assign(step=0, client=-1, group="", split="derived", metric=metric)[TABLE_COLUMNS]

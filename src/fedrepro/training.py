@@ -1,0 +1,233 @@
+"""One training job: an experiment, an algorithm, a shard of the seeds → tidy metrics and a manifest."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fedrepro import provenance
+from fedrepro.algorithms import ALGORITHMS
+from fedrepro.core import streams
+from fedrepro.core.algorithm import Problem
+from fedrepro.core.checkpoint import Checkpoint
+from fedrepro.core.clients import Work, calibrate, strategy
+from fedrepro.core.initial import build
+from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
+from fedrepro.core.progress import Progress
+from fedrepro.core.rounds import Participation, Plan, Replicate, train
+from fedrepro.core.task import Task
+from fedrepro.datasets import base as data_files
+from fedrepro.errors import UserError
+from fedrepro.experiment import Experiment, seeds_of
+from fedrepro.files import read_json, sha256_of, write_atomically, write_json
+from fedrepro.models import MODELS
+from fedrepro.partitions import base as federation_files
+from fedrepro.sources import training_files
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files a job reads."""
+
+    dataset: Path
+    federation: Path
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where and how a job runs."""
+
+    device: str = "auto"
+    strategy: str = "auto"
+    threads: int = 1
+    checkpoint_seconds: float = 10.0
+
+
+def train_shard(
+    experiment: Experiment, algorithm: str, shard: str, inputs: Inputs, machine: Machine, out: Path, checkpoints: Path
+) -> None:
+    """Run the job and write `out`.parquet and `out`.json, each whole or not at all."""
+    started = time.monotonic()
+    torch.set_num_threads(machine.threads)
+    keep_freed_memory()
+    device = pick_device(machine.device)
+    method = experiment.methods()[algorithm]
+    code = provenance.code_sha256(training_files(method, experiment.spec["model"]["name"]))
+    known = {k: read_json(path.with_suffix(".json")) for k, path in vars(inputs).items()}
+    job = sha256_of([experiment.job_sha256(algorithm), shard, code, known["dataset"], known["federation"]])
+    progress = Progress(experiment.spec["rounds"])
+    checkpoint = Checkpoint(checkpoints / f"{job[:32]}.pt", machine.checkpoint_seconds, say=progress.line)
+
+    task, plan, replicates = prepare(experiment, algorithm, shard, inputs, device)
+    chosen: dict[str, Any] = {}
+    choose = strategy_chooser(task, machine.strategy, job, chosen, progress.line)
+    log, counts = train(task, replicates, plan, choose, checkpoint=checkpoint, progress=progress)
+
+    frame = log.frame(experiment.id, algorithm)
+    write_atomically(out.with_suffix(".parquet"), frame.to_parquet(None, index=False))
+    manifest = {
+        "experiment": experiment.id,
+        "algorithm": algorithm,
+        "method": method,
+        "shard": shard,
+        "scale": experiment.scale,
+        "seeds": seeds_of(shard),
+        "config": {**experiment.spec, "algorithms": {algorithm: experiment.spec["algorithms"][algorithm]}},
+        "config_sha256": experiment.job_sha256(algorithm),
+        "code_sha256": code,
+        "data": known["dataset"],
+        "federation_sha256": known["federation"]["sha256"],
+        "commit": provenance.commit(),
+        "versions": provenance.versions(),
+        "machine": provenance.machine(),
+        "device": str(device),
+        "threads": machine.threads,
+        "strategy": chosen,
+        "gradient_steps": counts["gradient_steps"],
+        "resumed_from": counts["resumed_from"] if counts["resumed_from"] >= 0 else None,
+        "diverged": [{"setting": r.setting, "seed": r.seed, "round": r.diverged} for r in replicates if r.diverged],
+        "cluster_job": provenance.cluster_job(),
+        "peak_memory_mb": provenance.peak_memory_mb(),
+        "seconds": round(time.monotonic() - started, 3),
+    }
+    write_json(out.with_suffix(".json"), manifest)
+    checkpoint.remove()
+
+
+def prepare(
+    experiment: Experiment, algorithm: str, shard: str, inputs: Inputs, device: torch.device
+) -> tuple[Task, Plan, list[Replicate]]:
+    """The task, the plan, and one replicate for each (setting, seed)."""
+    spec = experiment.spec
+    dtype = getattr(torch, spec["dtype"])
+    work = LocalWork(
+        spec["local"].get("epochs"),
+        spec["local"].get("steps"),
+        None if spec["local"]["batch"] == "full" else spec["local"]["batch"],
+    )
+    who = spec["participation"]
+    participation = Participation(None if who["clients"] == "all" else who["clients"], who["sampling"], who["weights"])
+    evaluation = spec["evaluate"]
+    plan = Plan(experiment.id, spec["rounds"], work, participation, evaluation["every"], evaluation["clients"])
+
+    datasets = data_files.load(inputs.dataset)
+    federations = load_federations(datasets, federation_files.load(inputs.federation), seeds_of(shard), dtype, device)
+    any_data = next(iter(datasets.values()))
+    arguments = {k: v for k, v in spec["model"].items() if k != "name"}
+    method = ALGORITHMS[experiment.methods()[algorithm]]
+    task, problems, initial = None, {}, {}
+    for seed, federation in federations.items():
+        generator = streams.torch_generator(experiment.id, seed, "init")
+        model = build(MODELS[spec["model"]["name"]], any_data.train.x.shape[1:], any_data.outputs, generator, **arguments)
+        model = model.to(device, dtype)
+        task = task or Task(model)
+        initial[seed] = Task(model).parameters()
+        shares = participation.shares(federation)
+        steps = max(work.steps_for(size)[0] for size in federation.train.sizes.tolist())
+        problems[seed] = Problem(task, federation, shares, steps)
+    replicates = []
+    for setting, hyper in experiment.settings(algorithm).items():
+        for seed, problem in problems.items():
+            resolved = method.from_config(hyper).resolve(problem)
+            replicates.append(Replicate(setting, seed, resolved, problem, initial[seed]))
+    return task, plan, replicates
+
+
+def load_federations(
+    datasets: Mapping[int, data_files.Dataset],
+    assignments: Mapping[int, Mapping[str, np.ndarray]],
+    seeds: Sequence[int],
+    dtype: torch.dtype,
+    device: torch.device,
+) -> dict[int, Federation]:
+    """One federation a seed, all of them on shared tensors: the rows of all seeds' data sets, one after the other."""
+    samples: dict[str, Samples] = {}
+    first_row: dict[tuple[str, int], int] = {}
+    for name in data_files.SPLITS:
+        splits = {seed: getattr(data, name) for seed, data in datasets.items() if getattr(data, name) is not None}
+        if not splits:
+            continue
+        start = 0
+        for seed, split in splits.items():
+            first_row[name, seed] = start
+            start += len(split.x)
+        x, y = (np.concatenate([getattr(s, column) for s in splits.values()]) for column in ("x", "y"))
+        y = torch.from_numpy(y)
+        y = y.to(device, dtype if y.is_floating_point() else torch.int64)
+        samples[name] = Samples(torch.from_numpy(x).to(device, dtype), y)
+    federations = {}
+    for seed in seeds:
+        mine = assignments[seed]
+        source = seed if seed in datasets else -1
+        holdings = {
+            name: Holdings(samples[name], mine[f"{name}/rows"] + first_row[name, source], mine[f"{name}/offsets"])
+            for name in samples
+            if f"{name}/rows" in mine
+        }
+        groups = tuple(map(str, mine["groups"]))
+        federations[seed] = Federation(**holdings, groups=groups, facts=dict(datasets[source].facts))
+    return federations
+
+
+def strategy_chooser(
+    task: Task, asked: str, job: str, chosen: dict[str, Any], say: Callable[[str], None]
+) -> Callable[[Sequence[Work]], Callable]:
+    """Picks how a round's clients are run, by calibration if not told, and writes its reasons into `chosen`.
+
+    The two ways differ in the last bits of a float, so a choice is remembered on this machine for the job's
+    config and code: the same job gives the same bytes again.
+    """
+
+    def choose(works: Sequence[Work]) -> Callable:
+        memory = cache_folder() / "strategy" / f"{job[:32]}-{task.parameters().flatten().device.type}.json"
+        if asked != "auto":
+            chosen.update(name=asked)
+        elif memory.exists():
+            chosen.update(read_json(memory), remembered=True)
+        else:
+            chosen.update(calibrate(task, works), remembered=False)
+            try:
+                write_json(memory, {k: v for k, v in chosen.items() if k != "remembered"})
+            except OSError as error:
+                say(f"the choice of strategy cannot be remembered: {error}")
+        say(f"strategy {chosen['name']} for {len(works)} clients a round: {chosen}")
+        return strategy(chosen["name"])
+
+    return choose
+
+
+def pick_device(asked: str) -> torch.device:
+    """`auto` takes cuda, then mps, then the cpu; a device that is asked for and not there is an error by name."""
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if asked == "auto":
+        asked = next(name for name in ("cuda", "mps", "cpu") if available[name])
+    if not available[asked]:
+        raise UserError(f"device: '{asked}' was asked for, but torch sees none on {os.uname().nodename}")
+    return torch.device(asked)
+
+
+def cache_folder() -> Path:
+    """Where this machine's calibrations are kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "fedrepro"
+
+
+def keep_freed_memory() -> None:
+    """Tell glibc to keep large freed blocks: a round allocates and frees the same ones again and again, and
+    handing them back to the kernel each time costs up to a third of a vectorised round."""
+    if sys.platform == "linux":
+        try:
+            c = ctypes.CDLL(None)
+            c.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD
+            c.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
+        except (OSError, AttributeError):
+            pass  # another C library: only speed is lost

@@ -1,0 +1,126 @@
+"""Snakemake's output as one progress line: jobs done, time gone, time left, what is running.
+
+On a terminal the line is rewritten in place; in a file there is one line a finished job. Errors and warnings are
+shown as they come, an error with the end of the job's log.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+#: seconds a job of a rule is expected to take until one of them has finished
+EXPECTED = defaultdict(lambda: 2.0, train_algorithm=10.0, execute_notebook=6.0, all=0.0)
+LOG_LINES = 3
+
+
+class LogHandler(LogHandlerBase):
+    def __post_init__(self) -> None:
+        self.start = time.monotonic()
+        self.planned: dict[str, int] = {}
+        self.spent: dict[str, list[float]] = defaultdict(list)
+        self.jobs: dict[int, tuple[str, str]] = {}
+        self.running: dict[int, float] = {}
+        self.finished = self.failed = 0
+        self.terminal = sys.stderr.isatty()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        event = getattr(record, "event", None)
+        if event == LogEvent.RUN_INFO and getattr(record, "stats", None):
+            self.planned = {k: v for k, v in record.stats.items() if k != "total"}
+        elif event == LogEvent.JOB_INFO:
+            self.jobs[record.jobid] = (record.rule_name, record.rule_msg or record.rule_name)
+            self.running[record.jobid] = time.monotonic()
+            self._line()
+        elif event == LogEvent.JOB_FINISHED:
+            rule, message = self.jobs.get(record.job_id, ("", ""))
+            started = self.running.pop(record.job_id, time.monotonic())
+            self.spent[rule].append(time.monotonic() - started)
+            self.finished += 1
+            self._line(message)
+        elif event == LogEvent.JOB_ERROR:
+            self.failed += 1
+            self.running.pop(getattr(record, "jobid", None), None)
+            self._say(self._failure(record))
+        elif event == LogEvent.ERROR or (record.levelno >= logging.WARNING and event is None):
+            self._say(str(getattr(record, "exception", None) or record.getMessage()))
+        elif self.common_settings.dryrun and event is None and record.getMessage() not in ("", "None"):
+            self._say(record.getMessage())
+
+    def left(self) -> float:
+        """Seconds of work not yet done, at the pace of what was done so far."""
+        remaining = done = 0.0
+        for rule, count in self.planned.items():
+            spent = self.spent[rule]
+            each = sum(spent) / len(spent) if spent else EXPECTED[rule]
+            done += sum(spent)
+            remaining += max(0, count - len(spent)) * each
+        now = time.monotonic()
+        remaining -= sum(min(now - s, EXPECTED[self.jobs[j][0]]) for j, s in self.running.items())
+        lanes = max(1.0, done / max(1e-9, now - self.start)) if self.finished > 2 else 1.0
+        return max(0.0, remaining) / lanes
+
+    def _line(self, finished: str = "") -> None:
+        total = sum(self.planned.values())
+        if not total or (not self.terminal and not finished):
+            return
+        parts = [
+            f"{self.finished}/{total} jobs",
+            f"{100 * self.finished // total} %",
+            f"{_clock(time.monotonic() - self.start)} gone, about {_clock(self.left())} left",
+        ]
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        running = [self.jobs[j][1] for j in self.running]
+        now = running[-1] + (f" (+{len(running) - 1})" if len(running) > 1 else "") if running else finished
+        line = " · ".join([*parts, now if self.terminal else f"done: {finished}"])
+        if self.terminal:
+            sys.stderr.write("\r\x1b[K" + line[:200] + ("\n" if self.finished == total else ""))
+        else:
+            sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+    def _failure(self, record: logging.LogRecord) -> str:
+        rule = getattr(record, "rule_name", "a job")
+        lines = [f"failed: {self.jobs.get(getattr(record, 'jobid', None), ('', rule))[1]}"]
+        for log in getattr(record, "log", None) or []:
+            path = Path(str(log))
+            if path.exists():
+                lines += [f"  {text}" for text in path.read_text(errors="replace").splitlines()[-LOG_LINES:]]
+                lines.append(f"  log: {path}")
+        return "\n".join(lines)
+
+    def _say(self, text: str) -> None:
+        sys.stderr.write(("\r\x1b[K" if self.terminal else "") + text + "\n")
+        sys.stderr.flush()
+
+    @property
+    def writes_to_stream(self) -> bool:
+        return True
+
+    @property
+    def writes_to_file(self) -> bool:
+        return False
+
+    @property
+    def has_filter(self) -> bool:
+        return True
+
+    @property
+    def has_formatter(self) -> bool:
+        return True
+
+    @property
+    def needs_rulegraph(self) -> bool:
+        return False
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"

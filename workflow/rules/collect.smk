@@ -1,0 +1,24 @@
+"""Needs the runs of an experiment. Makes tables/<study>/<experiment>.parquet."""
+
+
+rule collect_metrics:
+    """One tidy table an experiment, with the study's derived measures."""
+    input:
+        metrics=lambda w: LAYOUT.runs(w, "parquet"),
+        manifests=lambda w: LAYOUT.runs(w, "json"),
+        code=lambda w: LAYOUT.study_code("measures", w.study),
+    output:
+        table=LAYOUT.at("tables/{study}/{experiment}.parquet"),
+    log:
+        LAYOUT.log("collect_metrics/{study}/{experiment}"),
+    benchmark:
+        LAYOUT.benchmark("collect_metrics/{study}/{experiment}")
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    conda:
+        "../../envs/fedrepro.yaml"
+    message:
+        "collect {wildcards.study}/{wildcards.experiment}"
+    script:
+        "../../scripts/collect_metrics.py"

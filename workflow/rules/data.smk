@@ -1,0 +1,58 @@
+"""Needs the data sets' and partitions' declarations in config/experiments (and real files, where there are any).
+
+Makes data/<dataset>/<shard>.npz and federations/<dataset>/<partition>/<shard>.npz, each with a json beside it.
+"""
+
+
+rule prepare_data:
+    """One data set: real files verified, a labelled stand-in, or the papers' synthetic draw."""
+    input:
+        code=LAYOUT.dataset_code,
+    output:
+        data=LAYOUT.at("data/{dataset}/{shard}.npz"),
+        about=LAYOUT.at("data/{dataset}/{shard}.json"),
+    params:
+        spec=lambda w: LAYOUT.datasets[w.dataset],
+        seeds=LAYOUT.data_seeds,
+        mode=LAYOUT.data,
+        data_dir=LAYOUT.data_dir,
+    log:
+        LAYOUT.log("prepare_data/{dataset}/{shard}"),
+    benchmark:
+        LAYOUT.benchmark("prepare_data/{dataset}/{shard}")
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    conda:
+        "../../envs/fedrepro.yaml"
+    message:
+        "prepare data {wildcards.dataset}"
+    script:
+        "../../scripts/prepare_data.py"
+
+
+rule partition_data:
+    """Who holds what, for every seed of a shard, and a picture of it."""
+    input:
+        data=LAYOUT.dataset_file,
+        code=LAYOUT.partition_code,
+    output:
+        federation=LAYOUT.at("federations/{dataset}/{partition}/{shard}.npz"),
+        about=LAYOUT.at("federations/{dataset}/{partition}/{shard}.json"),
+        picture=LAYOUT.at("federations/{dataset}/{partition}/{shard}.svg"),
+    params:
+        spec=lambda w: LAYOUT.partitions[f"{w.dataset}/{w.partition}"],
+        seeds=LAYOUT.data_seeds,
+    log:
+        LAYOUT.log("partition_data/{dataset}/{partition}/{shard}"),
+    benchmark:
+        LAYOUT.benchmark("partition_data/{dataset}/{partition}/{shard}")
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    conda:
+        "../../envs/fedrepro.yaml"
+    message:
+        "partition data {wildcards.dataset} {wildcards.partition}"
+    script:
+        "../../scripts/partition_data.py"

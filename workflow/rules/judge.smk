@@ -1,0 +1,48 @@
+"""Needs tables, config/claims and config/published. Makes ledgers/<study>.csv and ledger.csv."""
+
+
+rule judge_claims:
+    """A verdict for every published claim of a study, by the rule in its claims file."""
+    input:
+        claims=lambda w: f"{LAYOUT.folder}/claims/{w.study}.yaml",
+        published=lambda w: LAYOUT.study_config(w.study, "published", "csv"),
+        tables=lambda w: LAYOUT.study_tables(w.study),
+        code=LAYOUT.ledger_code,
+    output:
+        ledger=LAYOUT.at("ledgers/{study}.csv"),
+    params:
+        scale=LAYOUT.scale,
+    log:
+        LAYOUT.log("judge_claims/{study}"),
+    benchmark:
+        LAYOUT.benchmark("judge_claims/{study}")
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    conda:
+        "../../envs/fedrepro.yaml"
+    message:
+        "judge {wildcards.study}"
+    script:
+        "../../scripts/judge_claims.py"
+
+
+rule merge_ledgers:
+    """The verdicts of all chosen studies."""
+    input:
+        ledgers=[LAYOUT.at(f"ledgers/{study}.csv") for study in LAYOUT.whole_studies],
+    output:
+        ledger=report(LAYOUT.at("ledger.csv"), caption="../captions/ledger.rst", category="ledger"),
+    log:
+        LAYOUT.log("merge_ledgers"),
+    benchmark:
+        LAYOUT.benchmark("merge_ledgers")
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    conda:
+        "../../envs/fedrepro.yaml"
+    message:
+        "merge ledgers"
+    script:
+        "../../scripts/merge_ledgers.py"

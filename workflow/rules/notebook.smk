@@ -1,0 +1,28 @@
+"""Needs a study's artefacts and ledger. Makes notebooks/<study>.{ipynb,html}."""
+
+
+rule execute_notebook:
+    """The study's analysis, executed by papermill."""
+    input:
+        notebook="notebooks/{study}.ipynb",
+        artefacts=lambda w: [f for a in LAYOUT.artefacts_of(w.study) for f in LAYOUT.artefact_files(a)],
+        ledger=LAYOUT.at("ledgers/{study}.csv"),
+        code=LAYOUT.notebook_code,
+    output:
+        notebook=LAYOUT.at("notebooks/{study}.ipynb"),
+        page=LAYOUT.at("notebooks/{study}.html"),
+    params:
+        parameters=lambda w: {"results": LAYOUT.absolute_results, "study": w.study},
+    log:
+        LAYOUT.log("execute_notebook/{study}"),
+    benchmark:
+        LAYOUT.benchmark("execute_notebook/{study}")
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    conda:
+        "../../envs/fedrepro.yaml"
+    message:
+        "execute notebook {wildcards.study}"
+    script:
+        "../../scripts/execute_notebook.py"

@@ -1,0 +1,36 @@
+"""Needs tables. Makes artefacts/<study>/<artefact>.{csv,svg,png,json}."""
+
+
+rule render_artefact:
+    """A figure or table, its numbers, and its provenance down to the data's checksums."""
+    input:
+        tables=lambda w: LAYOUT.tables(f"{w.study}/{w.artefact}"),
+        manifests=lambda w: LAYOUT.manifests(f"{w.study}/{w.artefact}"),
+        samples=lambda w: LAYOUT.samples(f"{w.study}/{w.artefact}"),
+        code=lambda w: LAYOUT.study_code("artefacts", w.study),
+    output:
+        csv=LAYOUT.at("artefacts/{study}/{artefact}.csv"),
+        svg=report(
+            LAYOUT.at("artefacts/{study}/{artefact}.svg"),
+            caption="../captions/artefact.rst",
+            category="{study}",
+            labels={"artefact": "{artefact}"},
+        ),
+        png=LAYOUT.at("artefacts/{study}/{artefact}.png"),
+        json=LAYOUT.at("artefacts/{study}/{artefact}.json"),
+    params:
+        spec=lambda w: LAYOUT.artefacts[f"{w.study}/{w.artefact}"],
+        scale=LAYOUT.scale,
+    log:
+        LAYOUT.log("render_artefact/{study}/{artefact}"),
+    benchmark:
+        LAYOUT.benchmark("render_artefact/{study}/{artefact}")
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    conda:
+        "../../envs/fedrepro.yaml"
+    message:
+        "render {wildcards.study}/{wildcards.artefact}"
+    script:
+        "../../scripts/render_artefact.py"

@@ -1,0 +1,37 @@
+"""Needs a data file and a federation file. Makes runs/<study>/<experiment>/<algorithm>/<shard>.{parquet,json}.
+
+Round checkpoints are no outputs (the workflow would delete them before a retry): a job finds its own by the hash
+of its config, code and data.
+"""
+
+
+rule train_algorithm:
+    """The GPU rule: one algorithm on one experiment for one shard of the seeds."""
+    input:
+        unpack(LAYOUT.training_data),
+        code=LAYOUT.training_code,
+    output:
+        metrics=LAYOUT.at("runs/{study}/{experiment}/{algorithm}/{shard}.parquet"),
+        manifest=LAYOUT.at("runs/{study}/{experiment}/{algorithm}/{shard}.json"),
+    params:
+        settings=lambda w: LAYOUT.experiment(w).job_sha256(w.algorithm),
+        config=str(LAYOUT.folder),
+        scale=LAYOUT.scale,
+        device=LAYOUT.device,
+        strategy=LAYOUT.strategy,
+        checkpoints=LAYOUT.at("checkpoints"),
+    log:
+        LAYOUT.log("train_algorithm/{study}/{experiment}/{algorithm}/{shard}"),
+    benchmark:
+        LAYOUT.benchmark("train_algorithm/{study}/{experiment}/{algorithm}/{shard}")
+    threads: 1
+    resources:
+        gpu=LAYOUT.gpus_per_job,
+        mem_mb=4000,
+        runtime=720,
+    conda:
+        "../../envs/fedrepro.yaml"
+    message:
+        "train {wildcards.algorithm} on {wildcards.study}/{wildcards.experiment}, seeds {wildcards.shard}"
+    script:
+        "../../scripts/train_algorithm.py"
