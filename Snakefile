@@ -26,19 +26,11 @@ rule all:
         rules.build_report.output,
 
 
-for study in LAYOUT.studies:
+for target, files in LAYOUT.targets().items():
 
     rule:
+        """A study (`snakemake dfl`) or an artefact (`snakemake dfl/fig3b`)."""
         name:
-            study
+            target
         input:
-            LAYOUT.study_files(study),
-
-
-for artefact in LAYOUT.artefacts:
-
-    rule:
-        name:
-            artefact
-        input:
-            LAYOUT.artefact_files(artefact),
+            files,

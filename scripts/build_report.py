@@ -9,13 +9,13 @@ from fedrepro.report import build_report
 
 
 def main(results, config, scale, studies, out):
-    results = Path(results)
     write_json(results / "assumed.json", assumed_settings(Path(config), studies))
     write_json(results / "errata.json", errata(results / "ledger.csv"))
-    build_report(results, Path(out), scale=scale, studies=studies)
+    build_report(results, out, scale=scale, studies=studies)
 
 
 if "snakemake" in globals():
     with logged(snakemake.log[0]):
         p = snakemake.params
-        main(p.results, p.config, p.scale, p.studies, snakemake.output.page)
+        page = Path(snakemake.output.page)
+        main(page.parents[1], p.config, p.scale, p.studies, page)

@@ -22,4 +22,11 @@ if "snakemake" in globals():
     with logged(snakemake.log[0]):
         w, out = snakemake.wildcards, snakemake.output
         federation = f"{w.dataset}/{w.partition}"
-        main(federation, snakemake.params.spec, snakemake.params.seeds, snakemake.input.data, out.federation, out.picture)
+        main(
+            federation,
+            snakemake.params.spec,
+            snakemake.params.seeds,
+            snakemake.input.data,
+            out.federation,
+            out.picture,
+        )

@@ -6,6 +6,7 @@ has nothing to do short.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import inspect
@@ -32,10 +33,8 @@ def check_once(experiments: Iterable[Experiment]) -> None:
     if mark.exists():
         return
     check_all(experiments)
-    try:
+    with contextlib.suppress(OSError):  # a read-only folder costs two seconds a start, no more
         write_atomically(mark, "")
-    except OSError:
-        pass  # a read-only folder costs two seconds a start, no more
 
 
 def check_all(experiments: Iterable[Experiment]) -> None:

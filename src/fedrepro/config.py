@@ -42,7 +42,7 @@ class _Loader(yaml.SafeLoader):
 def read_yaml(path: Path) -> Any:
     """The file's content. A syntax error is one line with file and line number."""
     try:
-        return yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)  # noqa: S506 (a SafeLoader)
+        return yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     except FileNotFoundError:

@@ -17,7 +17,7 @@ from fedrepro.checks import check_once
 from fedrepro.config import validate
 from fedrepro.datasets import DATASETS
 from fedrepro.errors import UserError
-from fedrepro.experiment import load_artefacts, load_experiments, select, seeds_of
+from fedrepro.experiment import load_artefacts, load_experiments, seeds_of, select
 from fedrepro.sources import ROOT, files_behind, module_of, training_files
 
 
@@ -62,6 +62,10 @@ class Layout:
         """Everything that one study ends in."""
         files = [f for a in self.artefacts_of(study) for f in self.artefact_files(a)]
         return [*files, self.at(f"ledgers/{study}.csv"), self.at(f"notebooks/{study}.html")]
+
+    def targets(self) -> dict[str, list[str]]:
+        """What can be asked for by name: every study and every artefact, with its files."""
+        return {s: self.study_files(s) for s in self.studies} | {a: self.artefact_files(a) for a in self.artefacts}
 
     # -- paths ---------------------------------------------------------------------------------------------
 
@@ -170,7 +174,10 @@ class Layout:
     @property
     def report_code(self) -> list[str]:
         page = (ROOT / "src" / "fedrepro" / "report").glob("page.*")
-        return [*files_behind("fedrepro.report", "fedrepro.register"), *(str(p.relative_to(ROOT)) for p in sorted(page))]
+        return [
+            *files_behind("fedrepro.report", "fedrepro.register"),
+            *(str(p.relative_to(ROOT)) for p in sorted(page)),
+        ]
 
     # -- resources -----------------------------------------------------------------------------------------
 

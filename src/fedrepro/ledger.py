@@ -69,11 +69,7 @@ def rule_ordering(ci: Interval, margin: float, published: float | None, toleranc
     """`ci` of the advantage of the better one; `published`, its printed size, may be None."""
     if ci.above(margin):
         agrees = published is None or ci.inside(published, tolerance)
-        band = (
-            ""
-            if published is None
-            else f", {'' if agrees else 'not '}within {published:.4g} ± {tolerance:.4g}"
-        )
+        band = "" if published is None else f", {'' if agrees else 'not '}within {published:.4g} ± {tolerance:.4g}"
         return REPRODUCED if agrees else DIRECTION, f"advantage: {ci}, above {margin:.4g}{band}"
     if ci.below(0.0):
         return NOT_REPRODUCED, f"reversed: advantage {ci}"
@@ -117,9 +113,7 @@ def rule_consistency(result: float, stated: float, tolerance: float, measured: b
     return REPRODUCED if within(result, stated, tolerance) else disagree, words
 
 
-def judge(
-    claims: dict, tables: dict[str, pd.DataFrame], published: pd.DataFrame | None, scale: str
-) -> pd.DataFrame:
+def judge(claims: dict, tables: dict[str, pd.DataFrame], published: pd.DataFrame | None, scale: str) -> pd.DataFrame:
     """The ledger of one claims file, a row a claim in file order; `tables` keyed by "study/experiment"."""
     if scale not in SCALES:
         raise UserError(f"scale '{scale}' is not valid{nearest(scale, SCALES)}")
@@ -203,9 +197,7 @@ def _decide(claim: dict, number: float | None, x: np.ndarray, ci: Interval, favo
             return rule_trend(ci, claim["direction"] == "rising")
 
 
-def _consistency(
-    claim: dict, stated: float, study: str, tables: dict, published: pd.DataFrame | None
-) -> dict:
+def _consistency(claim: dict, stated: float, study: str, tables: dict, published: pd.DataFrame | None) -> dict:
     """The columns of a claim on printed numbers, or on measured ones by their means over seeds."""
     numbers, measured = {}, []
     for name, ref in claim["numbers"].items():

@@ -28,7 +28,18 @@ class MetricLog:
     def __init__(self, columns: dict[str, list] | None = None):
         self.columns = columns or {name: [] for name in (*_RUN, *_ROW)}
 
-    def add(self, run: tuple[str, int], round: int, metric: str, value: float, *, split="", client=-1, group="", step=0):
+    def add(
+        self,
+        run: tuple[str, int],
+        round: int,
+        metric: str,
+        value: float,
+        *,
+        split="",
+        client=-1,
+        group="",
+        step=0,
+    ):
         """One number of the run (setting, seed)."""
         row = (*run, round, step, client, group, split, metric, float(value))
         for name, item in zip((*_RUN, *_ROW), row, strict=True):

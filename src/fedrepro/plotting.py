@@ -40,7 +40,9 @@ STYLE = {
 }
 
 
-def figure(rows: int = 1, columns: int = 1, width: float = 7.0, height: float = 2.8, **options) -> tuple[Figure, np.ndarray]:
+def figure(
+    rows: int = 1, columns: int = 1, width: float = 7.0, height: float = 2.8, **options
+) -> tuple[Figure, np.ndarray]:
     """A figure in the common style and its axes [rows, columns]."""
     plt.rcParams.update(STYLE)
     return plt.subplots(rows, columns, figsize=(width, height * rows), squeeze=False, **options)

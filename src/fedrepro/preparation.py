@@ -29,7 +29,13 @@ def prepare_data(
     samples = {name: len(split.x) for name in data_files.SPLITS if (split := getattr(first, name)) is not None}
     write_json(
         out.with_suffix(".json"),
-        {"name": spec["name"], "kind": first.kind, "parameters": parameters, "samples": samples, "sha256": sha256(out)},
+        {
+            "name": spec["name"],
+            "kind": first.kind,
+            "parameters": parameters,
+            "samples": samples,
+            "sha256": sha256(out),
+        },
     )
 
 

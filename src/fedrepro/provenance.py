@@ -16,7 +16,17 @@ from typing import Any
 from fedrepro.config import ROOT
 from fedrepro.files import sha256
 
-PACKAGES = ("fedrepro", "torch", "numpy", "scipy", "pandas", "networkx", "gpytorch", "scikit-learn", "snakemake")
+PACKAGES = (
+    "fedrepro",
+    "torch",
+    "numpy",
+    "scipy",
+    "pandas",
+    "networkx",
+    "gpytorch",
+    "scikit-learn",
+    "snakemake",
+)
 
 
 def code_sha256(files: Iterable[str]) -> str:

@@ -35,7 +35,10 @@ def render_artefact(
     for kind in ("svg", "png"):
         write_atomically(out.with_suffix(f".{kind}"), plotting.save(picture, kind))
     write_atomically(out.with_suffix(".csv"), numbers.to_csv(index=False))
-    write_json(out.with_suffix(".json"), provenance_of(spec, scale, frames, [*tables, *samples], manifests, code, out))
+    write_json(
+        out.with_suffix(".json"),
+        provenance_of(spec, scale, frames, [*tables, *samples], manifests, code, out),
+    )
 
 
 def _samples(path: Path) -> pd.DataFrame:

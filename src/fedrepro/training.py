@@ -20,8 +20,8 @@ from fedrepro.core import streams
 from fedrepro.core.algorithm import Problem
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.clients import Work, calibrate, strategy
-from fedrepro.core.initial import build
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
+from fedrepro.core.initial import build
 from fedrepro.core.progress import Progress
 from fedrepro.core.rounds import Participation, Plan, Replicate, train
 from fedrepro.core.task import Task
@@ -53,7 +53,13 @@ class Machine:
 
 
 def train_shard(
-    experiment: Experiment, algorithm: str, shard: str, inputs: Inputs, machine: Machine, out: Path, checkpoints: Path
+    experiment: Experiment,
+    algorithm: str,
+    shard: str,
+    inputs: Inputs,
+    machine: Machine,
+    out: Path,
+    checkpoints: Path,
 ) -> None:
     """Run the job and write `out`.parquet and `out`.json, each whole or not at all."""
     started = time.monotonic()
@@ -127,7 +133,13 @@ def prepare(
     task, problems, initial = None, {}, {}
     for seed, federation in federations.items():
         generator = streams.torch_generator(experiment.id, seed, "init")
-        model = build(MODELS[spec["model"]["name"]], any_data.train.x.shape[1:], any_data.outputs, generator, **arguments)
+        model = build(
+            MODELS[spec["model"]["name"]],
+            any_data.train.x.shape[1:],
+            any_data.outputs,
+            generator,
+            **arguments,
+        )
         model = model.to(device, dtype)
         task = task or Task(model)
         initial[seed] = Task(model).parameters()

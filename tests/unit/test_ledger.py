@@ -47,9 +47,7 @@ def runs(values, algorithm="dfl", **columns) -> pd.DataFrame:
 
 def curves(per_seed, positions, **columns) -> pd.DataFrame:
     """A tidy table with a row a seed and round; `per_seed` holds a list of values for every seed."""
-    parts = [
-        runs([own[i] for own in per_seed], **({"round": at} | columns)) for i, at in enumerate(positions)
-    ]
+    parts = [runs([own[i] for own in per_seed], **({"round": at} | columns)) for i, at in enumerate(positions)]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -389,9 +387,7 @@ def test_trend_along_a_setting_orders_numbers_not_texts():
 
 def test_trend_along_a_setting_takes_the_last_round():
     early = grid([[9, 5, 1], [9, 5, 1]], [1, 2, 3], round=0)
-    assert verdict_of(trend("gamma", "rising"), early, grid([[1, 2, 3]] * 2, [1, 2, 3]))["verdict"] == (
-        "reproduced"
-    )
+    assert verdict_of(trend("gamma", "rising"), early, grid([[1, 2, 3]] * 2, [1, 2, 3]))["verdict"] == ("reproduced")
 
 
 @pytest.mark.parametrize(
@@ -564,9 +560,7 @@ def test_a_non_finite_value_without_the_flag_is_a_diverged_run(bad):
     assert "1 of 4 runs diverged" in row["reason"]
 
 
-@pytest.mark.parametrize(
-    ("diverged", "verdict"), [(2, "reproduced"), (3, "not reproduced"), (4, "not reproduced")]
-)
+@pytest.mark.parametrize(("diverged", "verdict"), [(2, "reproduced"), (3, "not reproduced"), (4, "not reproduced")])
 def test_more_than_half_diverged_is_not_reproduced(diverged, verdict):
     row = verdict_of(value(), runs([None] * diverged + [160] * (4 - diverged)))
     assert row["verdict"] == verdict
@@ -739,9 +733,7 @@ def test_quantity_rounds_and_reductions():
     assert number(table, round="all", reduce="max") == [6, 60]
     assert number(table, round="all", reduce="min") == [1, 10]
     # Population spread of 1, 2, 6: sqrt((4 + 1 + 9) / 3).
-    assert number(table, round="all", reduce="std") == pytest.approx(
-        [math.sqrt(14 / 3), 10 * math.sqrt(14 / 3)]
-    )
+    assert number(table, round="all", reduce="std") == pytest.approx([math.sqrt(14 / 3), 10 * math.sqrt(14 / 3)])
     assert number(table, reduce="std") == [0, 0]
 
 
@@ -773,6 +765,29 @@ def test_splits_and_settings_are_not_averaged():
         number(pd.concat([runs([1, 1]), runs([3, 3], split="train")]))
     with pytest.raises(intervals.Untested, match="must say which setting"):
         number(grid([[1, 2]], [0.1, 0.5]))
+
+
+def test_all_settings_where_the_claim_says_so_and_for_a_worst_case():
+    table = grid([[1, 2, 6], [4, 5, 9]], [0.1, 0.5, 0.9])
+    assert number(table, setting="all") == [3, 6]
+    assert number(table, reduce="max") == [6, 9]
+    assert number(table, reduce="min") == [1, 4]
+    assert number(table, setting="gamma=0.5", reduce="max") == [2, 5]
+    claim = threshold(ours={**OURS, "reduce": "max"}, at_most=9, every_seed=True)
+    assert verdict_of(claim, table)["verdict"] == "reproduced"
+    table.loc[0, "diverged"] = True
+    row = verdict_of(claim, table)
+    assert row["verdict"] == "not reproduced"
+    assert "1 of 6 runs diverged" in row["reason"]
+
+
+def test_trend_over_all_other_settings():
+    names = [f"{gamma},steps={steps}" for gamma in (1, 2, 3) for steps in (1, 2)]
+    # Means over steps at gamma 1, 2, 3: 5, 6, 7; along either step alone the order is not monotone.
+    table = grid([[1, 9, 8, 4, 2, 12]] * 2, names)
+    assert verdict_of(trend("gamma", "rising", setting="all"), table)["ci_low"] == pytest.approx(1.0)
+    # Ranks of 1, 8, 2 against 1, 2, 3: ρ = 1 − 6·(0 + 1 + 1) / (3·8) = 0.5.
+    assert verdict_of(trend("gamma", "rising", setting="steps=1"), table)["ci_low"] == pytest.approx(0.5)
 
 
 def test_quantity_setting_may_name_some_of_the_pairs():

@@ -152,18 +152,14 @@ def results(tmp_path: Path) -> Path:
     write_artefact(folder, "dfl/theorem1", source="added")
     write_artefact(folder, "gifair/table2_2", kind="table", source="Table 2.2", data=["real", "standin"])
     write_artefact(folder, "gifair/fig2_3", title=HOSTILE, caption=HOSTILE, source=HOSTILE, data=[HOSTILE])
-    write_manifest(
-        folder, "runs/dfl/line/dfl/0.json", diverged=[{"setting": "gamma=0.5", "seed": 1, "round": 17}]
-    )
+    write_manifest(folder, "runs/dfl/line/dfl/0.json", diverged=[{"setting": "gamma=0.5", "seed": 1, "round": 17}])
     (folder / "notebooks").mkdir()
     (folder / "notebooks" / "dfl.html").write_text("notebook")
     (folder / "assumed.json").write_text(
         json.dumps([{"file": "line.yaml", "key": "batch_size", "value": 20, "reason": HOSTILE}])
     )
     (folder / "errata.json").write_text(
-        json.dumps(
-            [{"study": "gifair", "place": "Table 2.2", "statement": "0.811", "reason": "the text says 0.801"}]
-        )
+        json.dumps([{"study": "gifair", "place": "Table 2.2", "statement": "0.811", "reason": "the text says 0.801"}])
     )
     failure = {
         "rule": "train",

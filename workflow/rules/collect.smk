@@ -13,11 +13,11 @@ rule collect_metrics:
         LAYOUT.log("collect_metrics/{study}/{experiment}"),
     benchmark:
         LAYOUT.benchmark("collect_metrics/{study}/{experiment}")
+    conda:
+        "../../envs/fedrepro.yaml"
     resources:
         mem_mb=2000,
         runtime=20,
-    conda:
-        "../../envs/fedrepro.yaml"
     message:
         "collect {wildcards.study}/{wildcards.experiment}"
     script:

@@ -11,20 +11,20 @@ rule prepare_data:
     output:
         data=LAYOUT.at("data/{dataset}/{shard}.npz"),
         about=LAYOUT.at("data/{dataset}/{shard}.json"),
+    log:
+        LAYOUT.log("prepare_data/{dataset}/{shard}"),
+    benchmark:
+        LAYOUT.benchmark("prepare_data/{dataset}/{shard}")
+    conda:
+        "../../envs/fedrepro.yaml"
+    resources:
+        mem_mb=4000,
+        runtime=30,
     params:
         spec=lambda w: LAYOUT.datasets[w.dataset],
         seeds=LAYOUT.data_seeds,
         mode=LAYOUT.data,
         data_dir=LAYOUT.data_dir,
-    log:
-        LAYOUT.log("prepare_data/{dataset}/{shard}"),
-    benchmark:
-        LAYOUT.benchmark("prepare_data/{dataset}/{shard}")
-    resources:
-        mem_mb=4000,
-        runtime=30,
-    conda:
-        "../../envs/fedrepro.yaml"
     message:
         "prepare data {wildcards.dataset}"
     script:
@@ -40,18 +40,18 @@ rule partition_data:
         federation=LAYOUT.at("federations/{dataset}/{partition}/{shard}.npz"),
         about=LAYOUT.at("federations/{dataset}/{partition}/{shard}.json"),
         picture=LAYOUT.at("federations/{dataset}/{partition}/{shard}.svg"),
-    params:
-        spec=lambda w: LAYOUT.partitions[f"{w.dataset}/{w.partition}"],
-        seeds=LAYOUT.data_seeds,
     log:
         LAYOUT.log("partition_data/{dataset}/{partition}/{shard}"),
     benchmark:
         LAYOUT.benchmark("partition_data/{dataset}/{partition}/{shard}")
+    conda:
+        "../../envs/fedrepro.yaml"
     resources:
         mem_mb=4000,
         runtime=30,
-    conda:
-        "../../envs/fedrepro.yaml"
+    params:
+        spec=lambda w: LAYOUT.partitions[f"{w.dataset}/{w.partition}"],
+        seeds=LAYOUT.data_seeds,
     message:
         "partition data {wildcards.dataset} {wildcards.partition}"
     script:

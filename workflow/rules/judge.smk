@@ -10,17 +10,17 @@ rule judge_claims:
         code=LAYOUT.ledger_code,
     output:
         ledger=LAYOUT.at("ledgers/{study}.csv"),
-    params:
-        scale=LAYOUT.scale,
     log:
         LAYOUT.log("judge_claims/{study}"),
     benchmark:
         LAYOUT.benchmark("judge_claims/{study}")
+    conda:
+        "../../envs/fedrepro.yaml"
     resources:
         mem_mb=2000,
         runtime=20,
-    conda:
-        "../../envs/fedrepro.yaml"
+    params:
+        scale=LAYOUT.scale,
     message:
         "judge {wildcards.study}"
     script:
@@ -37,11 +37,11 @@ rule merge_ledgers:
         LAYOUT.log("merge_ledgers"),
     benchmark:
         LAYOUT.benchmark("merge_ledgers")
+    conda:
+        "../../envs/fedrepro.yaml"
     resources:
         mem_mb=1000,
         runtime=10,
-    conda:
-        "../../envs/fedrepro.yaml"
     message:
         "merge ledgers"
     script:

@@ -11,17 +11,17 @@ rule execute_notebook:
     output:
         notebook=LAYOUT.at("notebooks/{study}.ipynb"),
         page=LAYOUT.at("notebooks/{study}.html"),
-    params:
-        parameters=lambda w: {"results": LAYOUT.absolute_results, "study": w.study},
     log:
         LAYOUT.log("execute_notebook/{study}"),
     benchmark:
         LAYOUT.benchmark("execute_notebook/{study}")
+    conda:
+        "../../envs/fedrepro.yaml"
     resources:
         mem_mb=2000,
         runtime=30,
-    conda:
-        "../../envs/fedrepro.yaml"
+    params:
+        parameters=lambda w: {"results": LAYOUT.absolute_results, "study": w.study},
     message:
         "execute notebook {wildcards.study}"
     script:

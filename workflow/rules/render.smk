@@ -18,18 +18,18 @@ rule render_artefact:
         ),
         png=LAYOUT.at("artefacts/{study}/{artefact}.png"),
         json=LAYOUT.at("artefacts/{study}/{artefact}.json"),
-    params:
-        spec=lambda w: LAYOUT.artefacts[f"{w.study}/{w.artefact}"],
-        scale=LAYOUT.scale,
     log:
         LAYOUT.log("render_artefact/{study}/{artefact}"),
     benchmark:
         LAYOUT.benchmark("render_artefact/{study}/{artefact}")
+    conda:
+        "../../envs/fedrepro.yaml"
     resources:
         mem_mb=2000,
         runtime=20,
-    conda:
-        "../../envs/fedrepro.yaml"
+    params:
+        spec=lambda w: LAYOUT.artefacts[f"{w.study}/{w.artefact}"],
+        scale=LAYOUT.scale,
     message:
         "render {wildcards.study}/{wildcards.artefact}"
     script:

@@ -10,20 +10,19 @@ rule build_report:
         code=LAYOUT.report_code,
     output:
         page=LAYOUT.at("report/index.html"),
-    params:
-        results=LAYOUT.results,
-        config=str(LAYOUT.folder),
-        scale=LAYOUT.scale,
-        studies=sorted({a.split("/")[0] for a in LAYOUT.chosen}),
     log:
         LAYOUT.log("build_report"),
     benchmark:
         LAYOUT.benchmark("build_report")
+    conda:
+        "../../envs/fedrepro.yaml"
     resources:
         mem_mb=2000,
         runtime=20,
-    conda:
-        "../../envs/fedrepro.yaml"
+    params:
+        config=str(LAYOUT.folder),
+        scale=LAYOUT.scale,
+        studies=sorted({a.split("/")[0] for a in LAYOUT.chosen}),
     message:
         "build report"
     script:

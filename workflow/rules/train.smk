@@ -13,6 +13,17 @@ rule train_algorithm:
     output:
         metrics=LAYOUT.at("runs/{study}/{experiment}/{algorithm}/{shard}.parquet"),
         manifest=LAYOUT.at("runs/{study}/{experiment}/{algorithm}/{shard}.json"),
+    log:
+        LAYOUT.log("train_algorithm/{study}/{experiment}/{algorithm}/{shard}"),
+    benchmark:
+        LAYOUT.benchmark("train_algorithm/{study}/{experiment}/{algorithm}/{shard}")
+    conda:
+        "../../envs/fedrepro.yaml"
+    threads: 1
+    resources:
+        gpu=LAYOUT.gpus_per_job,
+        mem_mb=4000,
+        runtime=720,
     params:
         settings=lambda w: LAYOUT.experiment(w).job_sha256(w.algorithm),
         config=str(LAYOUT.folder),
@@ -20,17 +31,6 @@ rule train_algorithm:
         device=LAYOUT.device,
         strategy=LAYOUT.strategy,
         checkpoints=LAYOUT.at("checkpoints"),
-    log:
-        LAYOUT.log("train_algorithm/{study}/{experiment}/{algorithm}/{shard}"),
-    benchmark:
-        LAYOUT.benchmark("train_algorithm/{study}/{experiment}/{algorithm}/{shard}")
-    threads: 1
-    resources:
-        gpu=LAYOUT.gpus_per_job,
-        mem_mb=4000,
-        runtime=720,
-    conda:
-        "../../envs/fedrepro.yaml"
     message:
         "train {wildcards.algorithm} on {wildcards.study}/{wildcards.experiment}, seeds {wildcards.shard}"
     script:

@@ -1,11 +1,11 @@
 """Federated methods, one a file. To add one: write the file, add a line here, and a test."""
 
-from fedrepro.core.algorithm import Algorithm
 from fedrepro.algorithms.dfl import DFL
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.algorithms.fedsgd import FedSGD
 from fedrepro.algorithms.local import Local
+from fedrepro.core.algorithm import Algorithm
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     "dfl": DFL,

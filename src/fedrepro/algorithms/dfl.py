@@ -38,7 +38,7 @@ class DFL(FedAvg):
     record: str = "summary"  # summary | servers | steps: how much of the servers' values is logged
 
     server_only = frozenset(
-        "servers server_steps graph edges step_fraction lost_at lost_server lost_link record".split()
+        ["servers", "server_steps", "graph", "edges", "step_fraction", "lost_at", "lost_server", "lost_link", "record"]
     )
 
     def __post_init__(self):
@@ -50,7 +50,10 @@ class DFL(FedAvg):
         if self.graph not in {*GRAPHS, "edges"}:
             raise UserError(f"DFL: graph = {self.graph!r}: unknown{nearest(self.graph, [*GRAPHS, 'edges'])}")
         nodes = range(self.servers)
-        for key, links in (("edges", self.edges or []), ("lost_link", [self.lost_link] if self.lost_link else [])):
+        for key, links in (
+            ("edges", self.edges or []),
+            ("lost_link", [self.lost_link] if self.lost_link else []),
+        ):
             for link in links:
                 valid = len(link) == 2 and link[0] != link[1] and all(node in nodes for node in link)
                 self.require(valid, key, f"{link} does not join two of the servers 0 … {self.servers - 1}")
@@ -99,7 +102,13 @@ class DFL(FedAvg):
             servers[i] = servers[i].unflatten(row)
         lost = self.lost_server if cohort.round + 1 == self.lost_at else None
         remaining = [i for i in alive if i != lost]
-        return {**state, "servers": servers, "alive": remaining, "acted": alive, "values": torch.stack(values)}
+        return {
+            **state,
+            "servers": servers,
+            "alive": remaining,
+            "acted": alive,
+            "values": torch.stack(values),
+        }
 
     def model(self, state, local, client):
         return state["servers"][max(client, 0) // state["size"]]

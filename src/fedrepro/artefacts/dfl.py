@@ -57,7 +57,11 @@ def fig2(tables: Tables) -> Drawn:
     ax = axes[0, 0]
     for span, colour in zip(spans.itertuples(index=False), (COLOURS[4], COLOURS[0]), strict=True):
         ax.barh(0, span.to - span[1], left=span[1], color=colour, height=0.5, label=span.phase)
-    moments = [(0, "broadcast\nto clients"), (client_steps, "servers average\ntheir clients (4)"), (total, "next\nepoch")]
+    moments = [
+        (0, "broadcast\nto clients"),
+        (client_steps, "servers average\ntheir clients (4)"),
+        (total, "next\nepoch"),
+    ]
     for t, text in moments:
         ax.axvline(t, ymin=0.2, ymax=0.8, color="black", linewidth=1)
         align = "left" if t == 0 else "right"
@@ -84,7 +88,15 @@ def fig3a(tables: Tables) -> Drawn:
     fig, axes = figure(width=5.0, height=3.5)
     ax = axes[0, 0]
     for colour, (server, own) in zip(COLOURS, data.groupby("group"), strict=False):
-        ax.scatter(own["x0"], own["y"], s=3, color=colour, alpha=0.35, linewidth=0, label=f"clients of server {server}")
+        ax.scatter(
+            own["x0"],
+            own["y"],
+            s=3,
+            color=colour,
+            alpha=0.35,
+            linewidth=0,
+            label=f"clients of server {server}",
+        )
     ax.plot(x, mine["slope"] * x + mine["intercept"], color="black", linewidth=1.8, label="DFL")
     ax.plot(x, 5 * x + 2, label="$w^* = (5, 2)$", **{**PUBLISHED, "color": "#D55E00", "linewidth": 1.8})
     ax.set(xlabel="$x$", ylabel="$y$")
@@ -135,7 +147,14 @@ def theorem1(tables: Tables) -> Drawn:
     for colour, (steps, own) in zip(COLOURS, numbers.groupby("server_steps"), strict=False):
         mean = own.groupby("step_fraction")[["final_distance", "epsilon", "final_gap", "lemma1_bound"]].mean()
         left.plot(mean.index, mean["epsilon"], "--", color=colour, marker="s", markersize=3)
-        left.plot(mean.index, mean["final_distance"], color=colour, marker="o", markersize=3, label=f"$T_S$ = {steps}")
+        left.plot(
+            mean.index,
+            mean["final_distance"],
+            color=colour,
+            marker="o",
+            markersize=3,
+            label=f"$T_S$ = {steps}",
+        )
         right.plot(mean.index, mean["lemma1_bound"], "--", color=colour, marker="s", markersize=3)
         right.plot(mean.index, mean["final_gap"].clip(lower=1e-17), color=colour, marker="o", markersize=3)
     trivial = numbers.groupby("step_fraction")["trivial"].mean()

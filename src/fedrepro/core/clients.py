@@ -230,4 +230,3 @@ _STRATEGIES = {"loop": lambda: run_loop, "vmap": Vmap}
 def strategy(name: str) -> Callable[[Task, Sequence[Work]], Iterator[Result]]:
     """The named way to run a round's clients."""
     return _STRATEGIES[name]()
-

@@ -22,7 +22,11 @@ class Progress:
         self._last = now
         elapsed = now - self._start
         left = elapsed / max(1, done - self._first) * (self.total - done)
-        parts = [f"round {done}/{self.total}", f"{done / self.total:.0%}", f"{elapsed:.1f} s, {left:.1f} s left"]
+        parts = [
+            f"round {done}/{self.total}",
+            f"{done / self.total:.0%}",
+            f"{elapsed:.1f} s, {left:.1f} s left",
+        ]
         self.line(" · ".join([*parts, note] if note else parts))
 
     def line(self, text: str) -> None:

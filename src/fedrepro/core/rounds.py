@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.core.algorithm import Algorithm, Cohort, Problem, State
 from fedrepro.core import streams
+from fedrepro.core.algorithm import Algorithm, Cohort, Problem, State
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.clients import Work
 from fedrepro.core.federation import Batches, Federation, Holdings, LocalWork

@@ -57,7 +57,9 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
         add("relative_gap", run, (after / before.where(before > 0)).fillna(0.0).max(), last)
         add("spread_at_start", run, wide["gap_before"].loc[1] / size, 1)
         add("spread_at_end", run, wide["gap_before"].iloc[-1] / size, last)
-        for metric, value in bounds(wide, client_steps=int(first["client_steps"]), servers=int(first["servers"])).items():
+        for metric, value in bounds(
+            wide, client_steps=int(first["client_steps"]), servers=int(first["servers"])
+        ).items():
             add(metric, run, value, last)
     return pd.concat([derived_rows(pd.DataFrame(v), name, table) for name, v in found.items()], ignore_index=True)
 
@@ -90,4 +92,3 @@ def _first_lasting(holds: pd.Series) -> float:
         return math.inf
     broken = holds.index[~holds]
     return float(holds.index[0] if len(broken) == 0 else holds.index[holds.index.get_loc(broken[-1]) + 1])
-

@@ -158,9 +158,7 @@ def _float(value: object) -> float:
     return number if math.isfinite(number) else 0.0
 
 
-def _records(
-    results: Path, name: str, keys: tuple[str, ...], problems: list[str]
-) -> list[dict[str, str]] | None:
+def _records(results: Path, name: str, keys: tuple[str, ...], problems: list[str]) -> list[dict[str, str]] | None:
     """A JSON list of flat records as texts; None where the file is missing or broken."""
     records = _read(results / name, results, json.loads, problems)
     if records is None:
@@ -192,8 +190,7 @@ def _claims(results: Path, problems: list[str]) -> list[dict]:
     for row in rows[1:]:
         cell = dict(zip(rows[0], row, strict=False))
         claim = {
-            key: cell.get(key, "")
-            for key in ("claim", "study", "source", "kind", "statement", "verdict", "reason")
+            key: cell.get(key, "") for key in ("claim", "study", "source", "kind", "statement", "verdict", "reason")
         }
         claim |= {key: cell.get(key, "") for key in ("scale", "seeds")}
         css, symbol, _ = VERDICTS.get(claim["verdict"], ("other", "?", ""))
@@ -223,9 +220,7 @@ def _manifests(results: Path, problems: list[str]) -> dict[str, dict]:
     return manifests
 
 
-def _artefacts(
-    results: Path, page_folder: Path, manifests: dict[str, dict], problems: list[str]
-) -> list[dict]:
+def _artefacts(results: Path, page_folder: Path, manifests: dict[str, dict], problems: list[str]) -> list[dict]:
     """Every artefact with picture or table, downloads and provenance; the paper's own first, in its order."""
     artefacts = []
     for path in sorted(results.glob("artefacts/*/*.json")):
@@ -246,14 +241,11 @@ def _artefacts(
             "added": source == "added",
             "source": source,
             "scale": _text(info.get("scale")),
-            "data": _data_labels(
-                info.get("data") if isinstance(info.get("data"), list) else [info.get("data")]
-            ),
+            "data": _data_labels(info.get("data") if isinstance(info.get("data"), list) else [info.get("data")]),
             "seeds": _text(info.get("seeds")),
             "diverged": int(_float(info.get("diverged"))),
             "picture": picture,
-            "broad": kind == "table"
-            or (picture is not None and picture["width"] > 1.8 * picture["height"] > 0),
+            "broad": kind == "table" or (picture is not None and picture["width"] > 1.8 * picture["height"] > 0),
             "table": _table(files["csv"], results, problems) if kind == "table" else None,
             "downloads": _downloads(name, files, page_folder, has_picture=kind == "figure"),
             "provenance": _provenance(info, manifests),
@@ -311,9 +303,7 @@ def _downloads(name: str, files: dict[str, Path], page_folder: Path, *, has_pict
             url = ""
         else:
             url = _data_uri(path.read_bytes(), suffix)
-        downloads.append(
-            {"suffix": suffix, "file": f"{name}.{suffix}".replace("/", "_"), "url": url, "beside": beside}
-        )
+        downloads.append({"suffix": suffix, "file": f"{name}.{suffix}".replace("/", "_"), "url": url, "beside": beside})
     return downloads
 
 
@@ -343,9 +333,7 @@ def _provenance(info: dict, manifests: dict[str, dict]) -> dict:
         )
     return {
         "code": sorted((_text(key), _text(value)) for key, value in _dict(info.get("code")).items()),
-        "inputs": [
-            (_text(item.get("path")), _text(item.get("sha256"))) for item in _dicts(info.get("inputs"))
-        ],
+        "inputs": [(_text(item.get("path")), _text(item.get("sha256"))) for item in _dicts(info.get("inputs"))],
         "runs": runs,
         "data": list(data.values()),
     }
@@ -375,10 +363,7 @@ def _summary(claims: list[dict], studies: list[str]) -> dict:
 
     def row(study: str, chosen: Iterable[dict]) -> dict:
         counts = Counter(claim["verdict"] for claim in chosen)
-        cells = [
-            {"verdict": name, "css": css, "symbol": sign, "n": counts[name]}
-            for name, css, sign, _ in verdicts
-        ]
+        cells = [{"verdict": name, "css": css, "symbol": sign, "n": counts[name]} for name, css, sign, _ in verdicts]
         return {
             "study": study,
             "cells": cells,
@@ -413,9 +398,7 @@ def _cost(runs: list[dict], studies: list[str]) -> dict:
         groups: dict[tuple[str, str], list[dict]] = {}
         for run in ours:
             groups.setdefault((_text(run["experiment"]), _text(run["algorithm"])), []).append(run)
-        rows = [
-            {"experiment": key[0], "algorithm": key[1], **_cost_row(group)} for key, group in groups.items()
-        ]
+        rows = [{"experiment": key[0], "algorithm": key[1], **_cost_row(group)} for key, group in groups.items()]
         rows.sort(key=lambda item: (natural(item["experiment"]), natural(item["algorithm"])))
         by_study.append({"study": study, "rows": rows, **_cost_row(ours)})
     machines = Counter(_machine(run) for run in runs)
@@ -437,11 +420,7 @@ def _cost(runs: list[dict], studies: list[str]) -> dict:
 def _cost_row(runs: list[dict]) -> dict:
     """One line of the cost tables for several jobs together."""
     seconds = [_float(run.get("seconds")) for run in runs]
-    seeds = {
-        _text(seed)
-        for run in runs
-        for seed in (run.get("seeds") if isinstance(run.get("seeds"), list) else [])
-    }
+    seeds = {_text(seed) for run in runs for seed in (run.get("seeds") if isinstance(run.get("seeds"), list) else [])}
     strategies = {_text(_dict(run.get("strategy")).get("name")) for run in runs} - {""}
     return {
         "jobs": len(runs),
@@ -474,10 +453,7 @@ def _machine(run: dict) -> str:
 def _data_labels(names: Iterable[object]) -> list[dict]:
     """{css, text} for each kind of data; the stand-in first, because a reader must not miss it."""
     names = sorted({_text(name) for name in names} - {""}, key=lambda name: (name != "standin", name))
-    return [
-        {"css": name if name in DATA_LABELS else "other", "text": DATA_LABELS.get(name, name)}
-        for name in names
-    ]
+    return [{"css": name if name in DATA_LABELS else "other", "text": DATA_LABELS.get(name, name)} for name in names]
 
 
 # --- small formats ------------------------------------------------------------------------------------------

@@ -1,0 +1,65 @@
+# fedrepro: `make` lists the commands. Each is a short line over snakemake, which stays usable directly.
+.DEFAULT_GOAL := help
+.PHONY: help setup reproduce test lint format plan report bench lock clean
+.SUFFIXES:
+
+SCALE ?= demo
+ONLY ?=
+DATA_DIR ?=
+PROFILE ?= local
+CORES ?=
+DEVICE ?=
+ARGS ?=
+
+quote = '$(subst ','\'',$(1))'
+STAMP := .venv/.ready-$(shell cat envs/requirements.lock pyproject.toml envs/setup.sh | cksum | tr ' ' '-')
+BIN := .venv/bin
+CONFIG = $(strip scale=$(call quote,$(SCALE)) only=$(call quote,$(ONLY)) \
+	$(if $(DATA_DIR),data_dir=$(call quote,$(DATA_DIR))) $(if $(DEVICE),device=$(call quote,$(DEVICE))))
+SNAKEMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --profile workflow/profiles/$(PROFILE) \
+	$(if $(CORES),--cores $(CORES)) --config $(CONFIG)
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@echo
+	@echo '  SCALE=smoke|demo|paper  ONLY="dfl dfl/fig3b"  DATA_DIR=…  PROFILE=local|…  CORES=…  DEVICE=auto|cpu|cuda|mps'
+
+$(STAMP): envs/requirements.lock pyproject.toml envs/setup.sh
+	@sh envs/setup.sh $@
+
+setup: $(STAMP) ## a .venv with the exact versions of envs/requirements.lock (every other command does this first)
+
+reproduce: $(STAMP) ## run every study and build the report
+	@$(SNAKEMAKE) $(ARGS) -- all
+	@echo "report: $(CURDIR)/results/$(SCALE)/report/index.html"
+
+test: $(STAMP) lint ## lint, unit and contract tests, the smoke workflow
+	@$(BIN)/python -m pytest -n $${PYTEST_WORKERS:-2} --dist worksteal $(ARGS)
+
+lint: $(STAMP) ## ruff, snakefmt, snakemake --lint, notebooks without outputs
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check --diff .
+	@$(BIN)/snakefmt --check Snakefile workflow 2>.lint.log || { cat .lint.log; rm -f .lint.log; exit 1; }
+	@$(BIN)/snakemake --lint >/dev/null 2>.lint.log || { cat .lint.log; rm -f .lint.log; exit 1; }
+	@rm -f .lint.log
+	@$(BIN)/nbstripout --verify notebooks/*.ipynb
+
+format: $(STAMP) ## ruff and snakefmt, in place
+	@$(BIN)/ruff check --quiet --fix . && $(BIN)/ruff format --quiet . && $(BIN)/snakefmt Snakefile workflow
+
+plan: $(STAMP) ## jobs, gradient steps and an estimate of the time for the chosen scale
+	@$(BIN)/python -m fedrepro.plan $(CONFIG)
+
+report: $(STAMP) ## build the report again from the results that are there
+	@$(SNAKEMAKE) --forcerun build_report $(ARGS) -- all
+
+bench: $(STAMP) ## measure the engine's overhead on this machine, into results/bench
+	@$(BIN)/python -m fedrepro.bench $(ARGS)
+
+lock: $(STAMP) ## resolve pyproject.toml anew into envs/requirements.lock (needs uv)
+	@uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --extra dev \
+		--no-annotate --no-header --no-emit-index-url pyproject.toml -o envs/requirements.lock
+
+clean: ## remove results (not results/reference) and snakemake's records; .venv stays
+	@find results -mindepth 1 -maxdepth 1 ! -name reference ! -name .gitkeep -exec rm -rf {} +
+	@rm -rf .snakemake
