@@ -30,4 +30,7 @@ if "snakemake" in globals():
     with logged(snakemake.log[0]):
         out = snakemake.output
         failed = Path(snakemake.log[0]).with_suffix(".failed.ipynb")
-        main(snakemake.input.notebook, dict(snakemake.params.parameters), out.notebook, out.page, failed)
+        # made absolute here: as a parameter of the rule it would re-run every notebook of a checkout that was moved
+        results = str(Path(snakemake.params.results).resolve())
+        parameters = {"results": results, "study": snakemake.wildcards.study}
+        main(snakemake.input.notebook, parameters, out.notebook, out.page, failed)

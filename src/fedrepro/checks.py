@@ -69,18 +69,22 @@ def _check_named(e: Experiment, section: str, registry: dict[str, Callable], ski
     name = spec.pop("name")
     if name not in registry:
         raise UserError(f"{e.path}: {section}.name: '{name}' is unknown{nearest(name, registry)}")
-    validate(spec, parameter_schema(registry[name], skip), e.path, section)
+    validate(spec, parameter_schema(registry[name], skip, smallest=0), e.path, section)
 
 
-def parameter_schema(make: Callable, skip: int) -> dict[str, Any]:
-    """A closed schema of a function's or dataclass' parameters, leaving out the first `skip`."""
+def parameter_schema(make: Callable, skip: int, smallest: int | None = None) -> dict[str, Any]:
+    """A closed schema of a function's or dataclass' parameters, leaving out the first `skip`.
+
+    smallest: no integer may be below it (those of data sets, partitions and models are sizes).
+    """
     target = make.__init__ if inspect.isclass(make) and not dataclasses.is_dataclass(make) else make
     hints = _hints(make, target)
-    names = list(inspect.signature(make).parameters)[skip:]
+    parameters = list(inspect.signature(make).parameters.values())[skip:]
     return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {name: _type_schema(hints[name]) for name in names},
+        "required": [p.name for p in parameters if p.default is p.empty],
+        "properties": {p.name: _type_schema(hints[p.name], smallest) for p in parameters},
     }
 
 
@@ -88,13 +92,15 @@ def _hints(make: Callable, target: Callable) -> dict[str, Any]:
     return typing.get_type_hints(make if dataclasses.is_dataclass(make) else target)
 
 
-def _type_schema(hint: Any) -> dict[str, Any]:
+def _type_schema(hint: Any, smallest: int | None = None) -> dict[str, Any]:
     simple = {float: "number", int: "integer", str: "string", bool: "boolean", type(None): "null"}
+    if hint is int and smallest is not None:
+        return {"type": "integer", "minimum": smallest}
     if hint in simple:
         return {"type": simple[hint]}
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [_type_schema(a) for a in arguments]}
+        return {"anyOf": [_type_schema(a, smallest) for a in arguments]}
     if origin in (list, tuple, Sequence):
-        return {"type": "array", "items": _type_schema(arguments[0])}
+        return {"type": "array", "items": _type_schema(arguments[0], smallest)}
     raise TypeError(f"hyper-parameters of type {hint} cannot be given in a config file")

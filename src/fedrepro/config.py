@@ -55,6 +55,15 @@ def read_yaml(path: Path) -> Any:
         raise UserError(f"{path}: {line}{getattr(error, 'problem', None) or 'not valid YAML'}") from None
 
 
+# JSON takes 2.0 for an integer; Python's range and numpy's shapes do not.
+_Validator = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda checker, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
+)
+
+
 @cache
 def schema(name: str) -> dict[str, Any]:
     return json.loads((SCHEMAS / f"{name}.schema.json").read_text())
@@ -63,16 +72,17 @@ def schema(name: str) -> dict[str, Any]:
 def validate(value: Any, name: str | dict[str, Any], path: Path | str, at: str = "") -> None:
     """Raise a one-line UserError where `value` breaks the schema (a name, or the schema itself)."""
     rules = schema(name) if isinstance(name, str) else name
-    errors = jsonschema.Draft202012Validator(rules).iter_errors(value)
+    errors = _Validator(rules).iter_errors(value)
     error = min(errors, key=lambda e: (len(e.absolute_path), str(e.validator)), default=None)
     if error is not None:
         raise UserError(f"{path}: {_explain(_deepest(error), at)}")
 
 
 def _deepest(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
-    """Of the alternatives of an anyOf or oneOf, the one that got furthest says most."""
+    """Of the alternatives of an anyOf or oneOf, the one that got furthest says most: a size that is too small is
+    nearer to being a size than to being the word `all`."""
     while error.context:
-        error = max(error.context, key=lambda e: len(e.absolute_path))
+        error = max(error.context, key=lambda e: (len(e.absolute_path), e.validator not in ("const", "type")))
     return error
 
 

@@ -99,9 +99,10 @@ def resolve(raw: dict[str, Any], scale: str, path: Path) -> dict[str, Any]:
     for keys, value in _leaves(raw.get("scales", {}).get(scale, {})):
         target = spec
         for i, key in enumerate(keys):
-            if key not in target:
+            if not isinstance(target, dict) or key not in target:
                 where = ".".join(["scales", scale, *keys[: i + 1]])
-                raise UserError(f"{path}: {where} overrides a key that is not there{nearest(key, target)}")
+                valid = target if isinstance(target, dict) else ()
+                raise UserError(f"{path}: {where} overrides a key that is not there{nearest(key, valid)}")
             if i == len(keys) - 1:
                 target[key] = value
             target = target[key]

@@ -28,7 +28,7 @@ class Layout:
         config = dict(config)
         validate(config, "config", "config/config.yaml (or --config)")
         only = config["only"]
-        self.only = re.split(r"[\s,]+", only.strip()) if isinstance(only, str) and only.strip() else list(only or [])
+        self.only = re.findall(r"[^\s,]+", only) if isinstance(only, str) else list(only)
         self.scale = config["scale"]
         self.data, self.data_dir = config["data"], config["data_dir"]
         self.device, self.strategy = config["device"], config["strategy"]
@@ -50,7 +50,8 @@ class Layout:
     @property
     def whole_studies(self) -> list[str]:
         """Studies of which every artefact is chosen: these are judged and get their notebook."""
-        return [s for s in self.studies if set(self.artefacts_of(s)) <= set(self.chosen)]
+        mine = {s: set(self.artefacts_of(s)) for s in self.studies}
+        return [s for s in self.studies if mine[s] and mine[s] <= set(self.chosen)]
 
     def artefacts_of(self, study: str) -> list[str]:
         return [a for a in self.artefacts if a.startswith(f"{study}/")]
@@ -71,10 +72,6 @@ class Layout:
 
     def at(self, path: str) -> str:
         return f"{self.results}/{path}"
-
-    @property
-    def absolute_results(self) -> str:
-        return str(Path(self.results).resolve())
 
     def log(self, path: str) -> str:
         return self.at(f"logs/{path}.log")
@@ -159,9 +156,11 @@ class Layout:
         return list(training_files(e.methods()[wildcards.algorithm], e.spec["model"]["name"]))
 
     def study_code(self, package: str, study: str) -> list[str]:
-        """The study's module of fedrepro.<package> and what it imports; nothing if it has none."""
+        """What draws (artefacts) or collects (measures) a study's results: the study's module, if it has one, and
+        the module that calls it."""
+        caller = {"artefacts": "fedrepro.rendering", "measures": "fedrepro.tables"}[package]
         path = ROOT / "src" / "fedrepro" / package / f"{study}.py"
-        return list(files_behind(f"fedrepro.{package}.{study}")) if path.exists() else []
+        return list(files_behind(caller, *([f"fedrepro.{package}.{study}"] if path.exists() else [])))
 
     @property
     def ledger_code(self) -> list[str]:

@@ -100,7 +100,9 @@ def train_shard(
         "strategy": chosen,
         "gradient_steps": counts["gradient_steps"],
         "resumed_from": counts["resumed_from"] if counts["resumed_from"] >= 0 else None,
-        "diverged": [{"setting": r.setting, "seed": r.seed, "round": r.diverged} for r in replicates if r.diverged],
+        "diverged": [
+            {"setting": r.setting, "seed": r.seed, "round": r.diverged} for r in replicates if r.diverged is not None
+        ],
         "cluster_job": provenance.cluster_job(),
         "peak_memory_mb": provenance.peak_memory_mb(),
         "seconds": round(time.monotonic() - started, 3),
@@ -115,11 +117,7 @@ def prepare(
     """The task, the plan, and one replicate for each (setting, seed)."""
     spec = experiment.spec
     dtype = getattr(torch, spec["dtype"])
-    work = LocalWork(
-        spec["local"].get("epochs"),
-        spec["local"].get("steps"),
-        None if spec["local"]["batch"] == "full" else spec["local"]["batch"],
-    )
+    work = LocalWork.from_spec(spec["local"])
     who = spec["participation"]
     participation = Participation(None if who["clients"] == "all" else who["clients"], who["sampling"], who["weights"])
     evaluation = spec["evaluate"]

@@ -37,7 +37,10 @@ class LogHandler(LogHandlerBase):
         elif event == LogEvent.JOB_INFO:
             self.jobs[record.jobid] = (record.rule_name, record.rule_msg or record.rule_name)
             self.running[record.jobid] = time.monotonic()
-            self._line()
+            if self.common_settings.dryrun:
+                self._say(self.jobs[record.jobid][1])
+            else:
+                self._line()
         elif event == LogEvent.JOB_FINISHED:
             rule, message = self.jobs.get(record.job_id, ("", ""))
             started = self.running.pop(record.job_id, time.monotonic())

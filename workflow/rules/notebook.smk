@@ -21,7 +21,7 @@ rule execute_notebook:
         mem_mb=2000,
         runtime=30,
     params:
-        parameters=lambda w: {"results": LAYOUT.absolute_results, "study": w.study},
+        results=LAYOUT.results,
     message:
         "execute notebook {wildcards.study}"
     script:

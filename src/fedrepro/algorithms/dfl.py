@@ -23,6 +23,8 @@ from fedrepro.core.algorithm import Metric
 from fedrepro.core.consensus import GRAPHS, contraction, metropolis, server_graph
 from fedrepro.errors import UserError, nearest
 
+DETAILED_EPOCHS = 3
+
 
 @dataclass(frozen=True)
 class DFL(FedAvg):
@@ -35,7 +37,7 @@ class DFL(FedAvg):
     lost_at: int | None = None
     lost_server: int | None = None
     lost_link: list[int] | None = None
-    record: str = "summary"  # summary | servers | steps: how much of the servers' values is logged
+    record: str = "summary"  # servers: their values before and after consensus; steps: in the first epochs, at each
 
     server_only = frozenset(
         ["servers", "server_steps", "graph", "edges", "step_fraction", "lost_at", "lost_server", "lost_link", "record"]
@@ -83,6 +85,8 @@ class DFL(FedAvg):
         return {"servers": [w] * self.servers, "size": size, "alive": list(range(self.servers))}
 
     def participants(self, state, clients):
+        if len(state["alive"]) == self.servers:
+            return clients
         return clients[np.isin(clients // state["size"], state["alive"])]
 
     def message(self, state, client):
@@ -92,7 +96,7 @@ class DFL(FedAvg):
         alive, size = state["alive"], state["size"]
         if not alive:
             return state
-        uploaded = torch.stack([w.flatten() for w in uploads])  # [M·N, P], by server
+        uploaded = uploads.stack().flatten(stacked=True)  # [M·N, P], by server
         values = [uploaded.view(len(alive), size, -1).mean(1)]  # (4); W [M, P] before each consensus step
         mixing = self._mixing(tuple(alive), cohort.round).to(values[0])
         for _ in range(self.server_steps):
@@ -126,8 +130,9 @@ class DFL(FedAvg):
             return
         acted = state.get("acted", state["alive"])
         w = torch.stack([state["servers"][i].flatten() for i in acted])  # [M, d]
-        here = torch.tensor([k for k in range(len(problem.federation)) if k // state["size"] in acted])
-        gradients = q.of(here).gradients(w.repeat_interleave(state["size"], 0))
+        if len(acted) < self.servers:
+            q = q.of(torch.tensor([k for k in range(len(problem.federation)) if k // state["size"] in acted]))
+        gradients = q.gradients(w.repeat_interleave(state["size"], 0))
         if round == 0:
             mu, smoothness = q.spectrum()
             yield Metric("mu", mu)
@@ -143,11 +148,11 @@ class DFL(FedAvg):
             before = state["values"][0]
             yield Metric("gap_before", _furthest(before, before.mean(0)), "server")
         yield Metric("gap", _furthest(w, w.mean(0)), "server")
-        best = q.minimiser()
+        best = problem.minimiser
         yield Metric("distance", _furthest(w, best), "server")
         yield Metric("distance_mean", (w.mean(0) - best).norm().item(), "server")
         if self.lost_server is not None:
-            yield Metric("distance_survivors", _furthest(w, q.of(here).minimiser()), "server")
+            yield Metric("distance_survivors", _furthest(w, q.minimiser()), "server")
         # γ < 1/L only shrinks a quadratic's gradient along local descent: an epoch's largest is its first.
         yield Metric("theta", gradients.norm(dim=1).max(), "server")
         yield Metric("alive", len(state["alive"]), "server")
@@ -155,7 +160,8 @@ class DFL(FedAvg):
             truth = torch.as_tensor(problem.federation.facts["w"]).to(w)
             yield Metric("distance_true", _furthest(w, truth), "server")
         if self.record != "summary" and round > 0:
-            steps = range(self.server_steps + 1) if self.record == "steps" else (0, self.server_steps)
+            every = self.record == "steps" and round <= DETAILED_EPOCHS
+            steps = range(self.server_steps + 1) if every else (0, self.server_steps)
             for step in steps:
                 for server, row in zip(acted, state["values"][step].tolist(), strict=True):
                     for j, value in enumerate(row):

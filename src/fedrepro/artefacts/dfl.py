@@ -12,6 +12,7 @@ from fedrepro.tables import final, rows
 
 Tables = dict[str, pd.DataFrame]
 Drawn = tuple[Figure, pd.DataFrame]
+ROUNDING = 1e-16  # disagreement below this is drawn here: a logarithmic axis has no zero
 
 
 def fig1(tables: Tables, servers: int = 6, clients: int = 4) -> Drawn:
@@ -65,7 +66,7 @@ def fig2(tables: Tables) -> Drawn:
     for t, text in moments:
         ax.axvline(t, ymin=0.2, ymax=0.8, color="black", linewidth=1)
         align = "left" if t == 0 else "right"
-        ax.text(t, 0.42, text, ha=align, va="bottom", fontsize=8)
+        ax.text(t + (1.5 if t == 0 else -1.5), 0.42, text, ha=align, va="bottom", fontsize=8)
     ticks = [0, client_steps, total]
     names = ["$(p-1)T_E$", f"$(p-1)T_E+T_C$\n($T_C$ = {client_steps})", f"$pT_E$\n($T_S$ = {server_steps})"]
     ax.set(ylim=(-0.35, 1.0), xlim=(-2, total + 2), yticks=[], xticks=ticks)
@@ -125,7 +126,7 @@ def fig3b(tables: Tables) -> Drawn:
             ax.set_ylabel(name)
         ax_row[0].axhline(truth, label="$w^*$", **PUBLISHED)
         ax_row[0].set_title(f"{last} epochs" if metric == "w0" else "")
-        ax_row[1].set_title(f"the first {near}: averages differ, consensus joins them" if metric == "w0" else "")
+        ax_row[1].set_title(f"the first {near} epochs" if metric == "w0" else "")
     for ax in axes[1]:
         ax.set_xlabel("server iteration")
     if last >= 160:
@@ -156,7 +157,7 @@ def theorem1(tables: Tables) -> Drawn:
             label=f"$T_S$ = {steps}",
         )
         right.plot(mean.index, mean["lemma1_bound"], "--", color=colour, marker="s", markersize=3)
-        right.plot(mean.index, mean["final_gap"].clip(lower=1e-17), color=colour, marker="o", markersize=3)
+        right.plot(mean.index, mean["final_gap"].clip(lower=ROUNDING), color=colour, marker="o", markersize=3)
     trivial = numbers.groupby("step_fraction")["trivial"].mean()
     left.plot(trivial.index, trivial, label=r"trivial bound $\theta/\mu$", **PUBLISHED)
     left.axvline(0.5, color="#999999", linewidth=0.8)
@@ -164,7 +165,7 @@ def theorem1(tables: Tables) -> Drawn:
     right.set_title("disagreement: measured (solid), Lemma 1 (dashed)")
     for ax in (left, right):
         ax.set(yscale="log", xlabel=r"$\gamma L T_C$")
-    left.legend(loc="lower left")
+    left.legend(loc="center left", bbox_to_anchor=(0.0, 0.42))
     return fig, numbers
 
 
@@ -183,7 +184,7 @@ def topologies(tables: Tables) -> Drawn:
                 own = drawn[
                     (drawn["graph"] == graph) & (drawn["server_steps"] == server_steps) & (drawn["metric"] == metric)
                 ]
-                own = own.assign(value=own["value"].clip(lower=1e-17))
+                own = own.assign(value=own["value"].clip(lower=ROUNDING))
                 summary = band(ax, own, "round", graph, colour)
                 summaries.append(summary.assign(graph=graph, server_steps=server_steps, metric=metric))
             ax.set_yscale("log")
@@ -207,7 +208,7 @@ def faults(tables: Tables) -> Drawn:
         summaries.append(summary.assign(setting=setting, metric="distance"))
         gap = rows(table, "gap", setting=setting)
         gap = gap[gap["round"] > 0]
-        gap = gap.assign(value=gap["value"].clip(lower=1e-17))
+        gap = gap.assign(value=gap["value"].clip(lower=ROUNDING))
         if setting != "single server lost":
             summary = band(axes[0, 1], gap, "round", setting, colour, linestyle=line)
             summaries.append(summary.assign(setting=setting, metric="gap"))

@@ -7,7 +7,7 @@ evaluation, logging, checkpoints and divergence are the engine's (`fedrepro.core
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from fedrepro.core.federation import Batches, Federation
-from fedrepro.core.params import Params
+from fedrepro.core.params import Params, Uploads
 from fedrepro.core.quadratic import Quadratic
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
@@ -41,6 +41,11 @@ class Problem:
         if not isinstance(whole[0], Quadratic):
             return None
         return Quadratic(*(torch.stack(part) for part in zip(*whole, strict=True)))
+
+    @cached_property
+    def minimiser(self) -> torch.Tensor | None:
+        """argmin of the plain mean of the clients' objectives where these are quadratic: [d]; else None."""
+        return None if self.quadratics is None else self.quadratics.minimiser()
 
 
 class Cohort(NamedTuple):
@@ -99,8 +104,8 @@ class Algorithm:
         """(upload, new local state) of one client. Pure: no randomness, no side effect."""
         raise NotImplementedError
 
-    def server_update(self, state: State, uploads: Iterator[Any], cohort: Cohort) -> State:
-        """The new state. `uploads` come in the order of `cohort.clients`, each computed when it is asked for."""
+    def server_update(self, state: State, uploads: Uploads, cohort: Cohort) -> State:
+        """The new state. `uploads` come in the order of `cohort.clients`."""
         raise NotImplementedError
 
     def model(self, state: State, local: Any, client: int) -> Params:

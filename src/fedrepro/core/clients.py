@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree
 
 from fedrepro.core.federation import Batches
+from fedrepro.core.params import Uploads
 from fedrepro.core.task import Task
 
 if TYPE_CHECKING:
@@ -33,10 +35,10 @@ CALIBRATION_LOOP_CLIENTS = 8
 CALIBRATION_MARGIN = 1.25
 #: bytes of parameters stacked at a time; a round of more is cut into chunks.
 CHUNK_BYTES = 128 * 2**20
+_STACKED = object()  # stands for a tensor in a structure
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """One client's part of a round. `key` says which client of which replicate it is."""
 
     key: tuple[int, int]
@@ -46,13 +48,38 @@ class Work:
     batches: Batches
 
 
-Result = tuple[Any, Any]  # (upload, the client's new local state)
+class Results:
+    """A round's results in the order of the works, handed out to one replicate after the other."""
+
+    def __init__(self, each: Iterator[tuple[Any, Any]], stacked: tuple[Any, Any] | None = None):
+        self._each, self._stacked, self._next = each, stacked, 0
+
+    def take(self, clients: Sequence[int], local: dict[int, Any]) -> Uploads:
+        """The uploads of the next `clients`; their new states go into `local` (where the method has any)."""
+        start, self._next = self._next, self._next + len(clients)
+        if self._stacked is None:
+            return Uploads(self._one_by_one(clients, local))
+        upload, states = (_slice(tree, start, self._next) for tree in self._stacked)
+        if any(isinstance(leaf, Tensor) for leaf in _pytree.tree_leaves(states)):
+            local.update(zip(clients, _rows(states), strict=True))
+        return Uploads(iter(_rows(upload)), upload)
+
+    def finish(self) -> None:
+        """Compute what is left and throw it away."""
+        for _ in self._each:
+            pass
+
+    def _one_by_one(self, clients: Sequence[int], local: dict[int, Any]) -> Iterator[Any]:
+        for k in clients:
+            upload, mine = next(self._each)
+            if mine is not None:
+                local[k] = mine
+            yield upload
 
 
-def run_loop(task: Task, works: Sequence[Work]) -> Iterator[Result]:
-    """Results in the order of `works`, each computed when it is asked for."""
-    for work in works:
-        yield work.algorithm.client_update(task, work.message, work.local, work.batches)
+def run_loop(task: Task, works: Sequence[Work]) -> Results:
+    """One client after the other, each computed when its result is asked for."""
+    return Results(w.algorithm.client_update(task, w.message, w.local, w.batches) for w in works)
 
 
 @dataclass
@@ -61,24 +88,26 @@ class Vmap:
 
     _whole: dict[tuple, Any] = field(default_factory=dict)
 
-    def __call__(self, task: Task, works: Sequence[Work]) -> Iterator[Result]:
+    def __call__(self, task: Task, works: Sequence[Work]) -> Results:
         shape = _Shapes()
         groups = defaultdict(list)
         for position, work in enumerate(works):
             groups[shape(work)].append(position)
-        results: list[Result | None] = [None] * len(works)
-        for positions in groups.values():
-            members = [works[i] for i in positions]
-            size = _chunk(members[0])
-            for start in range(0, len(members), size):
-                chunk = positions[start : start + size]
-                for i, result in zip(chunk, self._stacked(task, members[start : start + size]), strict=True):
-                    results[i] = result
-        return iter(results)
+        size = _chunk(works[0])
+        chunks = [p[i : i + size] for p in groups.values() for i in range(0, len(p), size)]
+        stacked = [self._stacked(task, [works[i] for i in chunk]) for chunk in chunks]
+        if len(chunks) == 1:
+            return Results(iter(()), stacked[0])
+        results: list[Any] = [None] * len(works)
+        for chunk, result in zip(chunks, stacked, strict=True):
+            for i, one in zip(chunk, _rows(result), strict=True):
+                results[i] = one
+        return Results(iter(results))
 
-    def _stacked(self, task: Task, works: Sequence[Work]) -> Iterator[Result]:
+    def _stacked(self, task: Task, works: Sequence[Work]) -> tuple[Any, Any]:
+        """(uploads, local states) of works of one shape, with the clients as first axis."""
         first = works[0]
-        hyper = _differing(works, dtype=next(task.model.parameters()).dtype)
+        hyper = _differing(works, like=next(task.model.parameters()))
         message, message_axes = _stack([w.message for w in works])
         local, local_axes = _stack([w.local for w in works])
         batches = first.batches
@@ -92,13 +121,15 @@ class Vmap:
             mine = dataclasses.replace(batches, whole=whole, index=index, weight=weight)
             result = _with(first.algorithm, hyper).client_update(task, message, local, mine)
             leaves, spec = _pytree.tree_flatten(result)
-            structure[:] = [spec, [None if isinstance(leaf, Tensor) else leaf for leaf in leaves]]
+            structure[:] = [spec, [_STACKED if isinstance(leaf, Tensor) else leaf for leaf in leaves]]
             return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
         stacked = (hyper, message, local, whole, index, weight)
         axes = (_axes(hyper), message_axes, local_axes, _axes(whole), _axes(index), _axes(weight))
         outputs = torch.func.vmap(one_client, in_dims=axes)(*stacked)
-        return _unstack(outputs, *structure)
+        spec, leaves = structure
+        outputs = iter(outputs)
+        return _pytree.tree_unflatten([next(outputs) if leaf is _STACKED else leaf for leaf in leaves], spec)
 
     def _stack_whole(self, works: Sequence[Work]) -> Any:
         key = tuple(id(w.batches.whole) for w in works)
@@ -112,12 +143,12 @@ def calibrate(task: Task, works: Sequence[Work]) -> dict[str, float | str]:
 
     Returns {"name": …, "loop_ms": …, "vmap_ms": …} for the whole round's clients, a few steps each.
     """
-    short = [dataclasses.replace(w, batches=w.batches.head(CALIBRATION_STEPS)) for w in works]
+    short = [w._replace(batches=w.batches.head(CALIBRATION_STEPS)) for w in works]
     few = short[:CALIBRATION_LOOP_CLIENTS]
-    loop = _seconds(lambda: list(run_loop(task, few))) * len(short) / len(few)
+    loop = _seconds(lambda: run_loop(task, few).finish()) * len(short) / len(few)
     strategy = Vmap()
     try:
-        together = _seconds(lambda: list(strategy(task, short)))
+        together = _seconds(lambda: strategy(task, short).finish())
     except (RuntimeError, NotImplementedError) as error:
         return {"name": "loop", "loop_ms": 1e3 * loop, "vmap_failed": str(error).splitlines()[0]}
     name = "vmap" if loop > CALIBRATION_MARGIN * together else "loop"
@@ -166,8 +197,8 @@ def _sizes(tree: Any) -> tuple:
     return tuple(tuple(v.shape) if isinstance(v, Tensor) else repr(v) for v in leaves), str(spec)
 
 
-def _differing(works: Sequence[Work], dtype: torch.dtype) -> dict[str, Tensor]:
-    """Real-valued hyper-parameters that differ among the stacked works: name → [C]."""
+def _differing(works: Sequence[Work], like: Tensor) -> dict[str, Tensor]:
+    """Real-valued hyper-parameters that differ among the stacked works: name → [C], of `like`'s type and device."""
     algorithms = {id(w.algorithm): w.algorithm for w in works}
     if len(algorithms) == 1:
         return {}
@@ -175,7 +206,7 @@ def _differing(works: Sequence[Work], dtype: torch.dtype) -> dict[str, Tensor]:
     names = [f.name for f in dataclasses.fields(first) if isinstance(getattr(first, f.name), float)]
     names = [n for n in names if n not in first.server_only]
     names = [n for n in names if len({getattr(a, n) for a in algorithms.values()}) > 1]
-    return {n: torch.tensor([getattr(w.algorithm, n) for w in works], dtype=dtype) for n in names}
+    return {n: like.new_tensor([getattr(w.algorithm, n) for w in works]) for n in names}
 
 
 def _with(algorithm: Algorithm, hyper: dict[str, Tensor]) -> Algorithm:
@@ -208,25 +239,26 @@ def _stack(trees: Sequence[Any], always: bool = False) -> tuple[Any, Any]:
     stacked = [torch.stack(c) if isinstance(c[0], Tensor) else c[0] for c in zip(*leaves, strict=True)]
     if len(unique) < len(trees):
         place = {key: i for i, key in enumerate(unique)}
-        owner = torch.tensor([place[id(t)] for t in trees], device=stacked[0].device)
+        owner = [place[id(t)] for t in trees]
         stacked = [s[owner] if isinstance(s, Tensor) else s for s in stacked]
     tree = _pytree.tree_unflatten(stacked, spec[0])
     return tree, _axes(tree)
 
 
-def _unstack(outputs: list[Tensor], spec: Any, constants: list[Any]) -> Iterator[Result]:
-    """Cut stacked outputs [C, ...] into one result a client; what is not a tensor is the same for all."""
-    tensors = [i for i, constant in enumerate(constants) if constant is None]
-    for row in zip(*(leaf.unbind(0) for leaf in outputs), strict=True):
-        leaves = list(constants)
-        for i, leaf in zip(tensors, row, strict=False):
-            leaves[i] = leaf
-        yield _pytree.tree_unflatten(leaves, spec)
+def _slice(tree: Any, start: int, stop: int) -> Any:
+    return _pytree.tree_map(lambda leaf: leaf[start:stop] if isinstance(leaf, Tensor) else leaf, tree)
+
+
+def _rows(tree: Any) -> Iterator[Any]:
+    """Cut a tree stacked along its tensors' first axis into one tree a client."""
+    leaves, spec = _pytree.tree_flatten(tree)
+    columns = [leaf.unbind(0) if isinstance(leaf, Tensor) else itertools.repeat(leaf) for leaf in leaves]
+    return (_pytree.tree_unflatten(list(row), spec) for row in zip(*columns, strict=False))
 
 
 _STRATEGIES = {"loop": lambda: run_loop, "vmap": Vmap}
 
 
-def strategy(name: str) -> Callable[[Task, Sequence[Work]], Iterator[Result]]:
+def strategy(name: str) -> Callable[[Task, Sequence[Work]], Results]:
     """The named way to run a round's clients."""
     return _STRATEGIES[name]()

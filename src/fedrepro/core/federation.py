@@ -7,13 +7,18 @@ client, many clients under `vmap`, and many seeds all read the same memory.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from fedrepro.core.params import inside_transform
+
+READ_AHEAD = 32  # steps
 
 
 class Samples(NamedTuple):
@@ -94,13 +99,16 @@ class Batches:
         return self.steps
 
     def __iter__(self) -> Iterator[Batch]:
-        for t in range(self.steps):
-            yield self.at(t) if self.whole is None else self.whole
-
-    def at(self, t: int) -> Batch:
-        rows = self.index[t]
-        weight = None if self.weight is None else self.weight[t]
-        return Batch(self.samples.x[rows], self.samples.y[rows], weight)
+        if self.whole is not None:
+            yield from itertools.repeat(self.whole, self.steps)
+            return
+        # Reading many steps' rows at once is several times faster; many clients at once are many rows already.
+        together = 1 if inside_transform() else READ_AHEAD
+        for start in range(0, self.steps, together):
+            index = self.index[start : min(start + together, self.steps)]
+            x, y = (_read(part, index) for part in self.samples)
+            for t in range(len(index)):
+                yield Batch(x[t], y[t], None if self.weight is None else self.weight[start + t])
 
     def epoch(self, t: int) -> int:
         """The pass over the client's data, within the round, that step t belongs to."""
@@ -109,6 +117,11 @@ class Batches:
     def head(self, steps: int) -> Batches:
         """The first `steps` steps."""
         return replace(self, steps=min(steps, self.steps))
+
+
+def _read(part: Tensor, index: Tensor) -> Tensor:
+    """Rows of a tensor: [N, ...] and index [T, B] → [T, B, ...]."""
+    return part.index_select(0, index.reshape(-1)).reshape(*index.shape, *part.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -121,6 +134,12 @@ class LocalWork:
     epochs: int | None = None
     steps: int | None = None
     batch: int | None = None
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any]) -> LocalWork:
+        """From an experiment's `local` section."""
+        batch = None if spec["batch"] == "full" else spec["batch"]
+        return cls(spec.get("epochs"), spec.get("steps"), batch)
 
     def steps_for(self, size: int) -> tuple[int, int]:
         """(gradient steps a round, steps an epoch) of a client with `size` samples."""

@@ -10,11 +10,16 @@ have no batching rule, tensor by tensor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils import _pytree
+
+T = TypeVar("T")
 
 
 class Params(dict[str, Tensor]):
@@ -54,16 +59,10 @@ class Params(dict[str, Tensor]):
     def clone(self) -> Params:
         return Params({k: v.clone() for k, v in self.items()})
 
-    def is_finite(self) -> bool:
-        """Whether no entry is NaN or infinite. One number a tensor: a sum is finite iff (short of overflow)
-        all its terms are, and is far cheaper than a mask."""
-        total = sum(v.detach().sum(dtype=torch.float64) for v in self.values())
-        return bool(torch.isfinite(total))
-
-    def flatten(self) -> Tensor:
-        """One vector [P], parameters in the order of their names in the dict."""
-        flat = [v.reshape(-1) for v in self.values()]
-        return flat[0] if len(flat) == 1 else torch.cat(flat)
+    def flatten(self, stacked: bool = False) -> Tensor:
+        """One vector [P], in the order of the dict; of stacked parameters one row a client [C, P]."""
+        flat = [v.flatten(1) if stacked else v.reshape(-1) for v in self.values()]
+        return flat[0] if len(flat) == 1 else torch.cat(flat, dim=-1)
 
     def unflatten(self, vector: Tensor) -> Params:
         """The inverse of `flatten`, with the shapes of `self`."""
@@ -71,14 +70,58 @@ class Params(dict[str, Tensor]):
         return Params({k: piece.view(v.shape) for (k, v), piece in zip(self.items(), pieces, strict=True)})
 
 
-def weighted_sum(params: Iterable[Params], weights: Iterable[float]) -> Params:
-    """Σ weights[i] · params[i]. Takes the parameters one at a time: an iterator is never held as a whole."""
+class Uploads(Generic[T]):
+    """What a round's clients send, in the order of the cohort.
+
+    Iterating gives one upload a client, computed when it is asked for and not kept; `stack` gives all of them as
+    one tree whose tensors have the clients as first axis, which costs nothing where they were computed together.
+    """
+
+    def __init__(self, each: Iterator[T], stacked: T | None = None):
+        self._each, self._stacked = each, stacked
+
+    def __iter__(self) -> Iterator[T]:
+        return self._each
+
+    @property
+    def together(self) -> bool:
+        """Whether the clients were computed together."""
+        return self._stacked is not None
+
+    def finish(self) -> None:
+        """Let the clients that nobody asked for do their work all the same."""
+        if not self.together:
+            for _ in self._each:
+                pass
+
+    def stack(self) -> T:
+        if self._stacked is not None:
+            return self._stacked
+        leaves, specs = zip(*(_pytree.tree_flatten(upload) for upload in self._each), strict=True)
+        return _pytree.tree_unflatten([torch.stack(column) for column in zip(*leaves, strict=True)], specs[0])
+
+
+def weighted_sum(params: Uploads[Params] | Iterable[Params], weights: Sequence[float]) -> Params:
+    """Σ weights[i] · params[i]. An iterator is taken one at a time and never held as a whole."""
+    if isinstance(params, Uploads) and params.together:
+        stacked = params.stack()
+        factors = torch.as_tensor(np.asarray(weights)).to(next(iter(stacked.values())))
+        return Params({k: torch.tensordot(factors, v, dims=1) for k, v in stacked.items()})
     pairs = zip(params, weights, strict=True)
     first, weight = next(pairs)
     total = torch._foreach_mul(list(first.values()), float(weight))
     for w, weight in pairs:
         torch._foreach_add_(total, [w[k] for k in first], alpha=float(weight))
     return Params(zip(first, total, strict=True))
+
+
+def all_finite(tree: Any) -> bool:
+    """Whether no tensor of a tree has a NaN or an infinity."""
+    leaves = _pytree.tree_leaves(tree)
+    tensors = [v for v in leaves if isinstance(v, Tensor) and v.is_floating_point() and v.numel()]
+    if not all(math.isfinite(v) for v in leaves if isinstance(v, float)):
+        return False
+    return not tensors or bool(torch.stack(torch._foreach_norm(tensors, torch.inf)).isfinite().all())
 
 
 def inside_transform() -> bool:

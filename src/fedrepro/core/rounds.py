@@ -7,7 +7,7 @@ A replicate whose numbers stop being finite is recorded as diverged and goes no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +16,9 @@ import numpy as np
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Algorithm, Cohort, Problem, State
 from fedrepro.core.checkpoint import Checkpoint
-from fedrepro.core.clients import Work
+from fedrepro.core.clients import Results, Work
 from fedrepro.core.federation import Batches, Federation, Holdings, LocalWork
-from fedrepro.core.params import Params
+from fedrepro.core.params import Params, all_finite
 from fedrepro.core.progress import Progress
 from fedrepro.core.task import Task
 from fedrepro.metrics import MetricLog
@@ -41,10 +41,12 @@ class Participation:
         sizes = federation.train.sizes if self.weights == "size" else np.ones(len(federation))
         return sizes / sizes.sum()
 
-    def draw(self, round: int, p: np.ndarray, rng: np.random.Generator) -> Cohort:
+    def draw(self, round: int, p: np.ndarray, experiment: str, seed: int) -> Cohort:
+        """The round's cohort, from the stream of (experiment, seed)."""
         total = len(p)
         if self.clients is None or self.clients >= total:
             return Cohort(round, np.arange(total), p)
+        rng = streams.generator(experiment, seed, "clients", round)
         drawn = rng.choice(total, self.clients, replace=False, p=p if self.sampling == "weight" else None)
         drawn.sort()
         if self.sampling == "weight":
@@ -101,7 +103,7 @@ def train(
 ) -> tuple[MetricLog, dict[str, int]]:
     """Run `plan.rounds` rounds. Returns the log and counts {gradient_steps, resumed_from (−1: from the start)}."""
     log = log or MetricLog()
-    whole = _Whole(task)
+    whole = FullBatches(task)
     counts = {"gradient_steps": 0, "resumed_from": -1}
     saved = checkpoint.load() if checkpoint else None
     if saved:
@@ -114,81 +116,93 @@ def train(
             r.state = r.algorithm.init(r.problem, r.w)
         _record(task, replicates, plan, 0, log)
 
-    run_clients = None
+    chosen: list[Callable] = []
+
+    def run_clients(task: Task, works: Sequence[Work]) -> Results:
+        if not chosen:
+            chosen.append(choose_strategy(works))
+        return chosen[0](task, works)
+
     for t in range(max(0, counts["resumed_from"]), plan.rounds):
         running = [r for r in replicates if r.diverged is None]
         if not running:
             break
-        cohorts, works = _prepare(running, plan, whole, t)
-        if works:
-            run_clients = run_clients or choose_strategy(works)
-            _advance(running, cohorts, run_clients(task, works))
-        counts["gradient_steps"] += sum(len(w.batches) for w in works)
+        counts["gradient_steps"] += advance(task, running, plan, run_clients, whole, t)
         note = _record(task, running, plan, t + 1, log)
         if checkpoint and checkpoint.due() and t + 1 < plan.rounds:
             states = [(r.state, r.local, r.diverged) for r in replicates]
-            checkpoint.save({"round": t + 1, "replicates": states, "log": log.columns, **_only_steps(counts)})
+            steps = counts["gradient_steps"]
+            checkpoint.save({"round": t + 1, "replicates": states, "log": log.columns, "gradient_steps": steps})
         if progress:
             progress.say(t + 1, note)
     return log, counts
 
 
-def _only_steps(counts: dict[str, int]) -> dict[str, int]:
-    return {"gradient_steps": counts["gradient_steps"]}
+def advance(
+    task: Task, running: Sequence[Replicate], plan: Plan, run_clients: Callable, whole: FullBatches, t: int
+) -> int:
+    """Round t of all running replicates. Returns the number of gradient steps taken."""
+    cohorts, works = _prepare(running, plan, whole, t)
+    if works:
+        results = run_clients(task, works)
+        for r, cohort in zip(running, cohorts, strict=True):
+            uploads = results.take(cohort.clients.tolist(), r.local)
+            r.state = r.algorithm.server_update(r.state, uploads, cohort)
+            uploads.finish()
+    return sum(len(w.batches) for w in works)
 
 
-def _prepare(running: Sequence[Replicate], plan: Plan, whole: _Whole, t: int) -> tuple[list[Cohort], list[Work]]:
-    """This round's cohorts (one a replicate) and the works of all of them, in that order."""
+def _prepare(running: Sequence[Replicate], plan: Plan, whole: FullBatches, t: int) -> tuple[list[Cohort], list[Work]]:
+    """This round's cohorts (one a replicate) and the works of all of them, in that order.
+
+    Clients are sampled and batches drawn once a seed: all settings, like all algorithms, see the same ones.
+    """
     cohorts, works = [], []
-    drawn: dict[tuple[int, int], Batches] = {}
+    sampled: dict[int, Cohort] = {}
+    batches: dict[tuple[int, int], Batches] = {}
     for i, r in enumerate(running):
-        rng = streams.generator(plan.experiment, r.seed, "clients", t)
-        cohort = plan.participation.draw(t, r.problem.weights, rng)
-        reached = r.algorithm.participants(r.state, cohort.clients)
-        cohort = Cohort(t, reached, cohort.weights[np.isin(cohort.clients, reached)])
+        if r.seed not in sampled:
+            cohort = sampled[r.seed] = plan.participation.draw(t, r.problem.weights, plan.experiment, r.seed)
+            mine = whole.draw(r, cohort, plan, t) if plan.work.batch is None else _draw(r, cohort, plan, t)
+            batches |= {(r.seed, k): b for k, b in mine.items()}
+        cohort = _reached(r, sampled[r.seed])
         cohorts.append(cohort)
-        if plan.work.batch is not None and not any(seed == r.seed for seed, _ in drawn):
-            # Drawn once a seed, in the order of the clients' numbers: all settings see the same batches.
-            rng = streams.generator(plan.experiment, r.seed, "batches", t)
-            holdings = r.problem.federation.train
-            drawn |= {(r.seed, k): plan.work.draw(holdings, k, t, rng) for k in cohort.clients.tolist()}
-        for k in cohort.clients.tolist():
-            batches = drawn[r.seed, k] if plan.work.batch is not None else whole.batches(r, k, plan.work, t)
-            message = r.algorithm.message(r.state, k)
-            works.append(Work((i, k), r.algorithm, message, r.local_of(k), batches))
+        works += [
+            Work((i, k), r.algorithm, r.algorithm.message(r.state, k), r.local_of(k), batches[r.seed, k])
+            for k in cohort.clients.tolist()
+        ]
     return cohorts, works
 
 
-def _advance(running: Sequence[Replicate], cohorts: Sequence[Cohort], results: Iterator) -> None:
-    """Give each replicate's server its clients' uploads, in order; keep the clients' new local states."""
-    for r, cohort in zip(running, cohorts, strict=True):
-        uploads = _uploads(r, cohort, results)
-        r.state = r.algorithm.server_update(r.state, uploads, cohort)
-        for _ in uploads:  # what the server did not ask for: the clients did the work all the same
-            pass
+def _draw(r: Replicate, cohort: Cohort, plan: Plan, t: int) -> dict[int, Batches]:
+    rng = streams.generator(plan.experiment, r.seed, "batches", t)
+    return {k: plan.work.draw(r.problem.federation.train, k, t, rng) for k in cohort.clients.tolist()}
 
 
-def _uploads(r: Replicate, cohort: Cohort, results: Iterator) -> Iterator[Any]:
-    for k in cohort.clients.tolist():
-        upload, local = next(results)
-        if local is not None:
-            r.local[k] = local
-        yield upload
+def _reached(r: Replicate, cohort: Cohort) -> Cohort:
+    """The cohort without clients that the method cannot reach."""
+    reached = r.algorithm.participants(r.state, cohort.clients)
+    if reached is cohort.clients:
+        return cohort
+    return Cohort(cohort.round, reached, cohort.weights[np.isin(cohort.clients, reached)])
 
 
-class _Whole:
+class FullBatches:
     """Each client's full batch, summarised once a seed."""
 
     def __init__(self, task: Task):
         self.task = task
         self.known: dict[tuple[int, int], object] = {}
 
-    def batches(self, r: Replicate, client: int, work: LocalWork, t: int) -> Batches:
+    def draw(self, r: Replicate, cohort: Cohort, plan: Plan, t: int) -> dict[int, Batches]:
+        steps, _ = plan.work.steps_for(1)
+        return {k: Batches(round=t, steps=steps, whole=self._of(r, k)) for k in cohort.clients.tolist()}
+
+    def _of(self, r: Replicate, client: int) -> object:
         key = (r.seed, client)
         if key not in self.known:
             self.known[key] = self.task.summarise(r.problem.federation.train.full_batch(client))
-        steps, _ = work.steps_for(1)
-        return Batches(round=t, steps=steps, whole=self.known[key])
+        return self.known[key]
 
 
 def _record(task: Task, replicates: Sequence[Replicate], plan: Plan, round: int, log: MetricLog) -> str:
@@ -198,7 +212,7 @@ def _record(task: Task, replicates: Sequence[Replicate], plan: Plan, round: int,
     for r in replicates:
         for m in r.algorithm.metrics(r.problem, r.state, round):
             log.add(r.run, round, m.metric, m.value, split=m.split, client=m.client, group=m.group, step=m.step)
-        finite = _finite(r.state)
+        finite = all_finite(r.state)
         if finite and (round % plan.evaluate_every == 0 or last):
             clients = plan.client_metrics == "always" or (plan.client_metrics == "last" and last)
             loss = evaluate(task, r, round, log, clients)
@@ -241,15 +255,3 @@ def _weights(p: np.ndarray, holdings: Holdings) -> np.ndarray:
     """p_k over the clients that hold anything of this split, summing to 1."""
     held = p * (holdings.sizes > 0)
     return held / held.sum()
-
-
-def _finite(state: Any) -> bool:
-    if isinstance(state, Params):
-        return state.is_finite()
-    if isinstance(state, dict):
-        return all(map(_finite, state.values()))
-    if isinstance(state, list | tuple):
-        return all(map(_finite, state))
-    if hasattr(state, "isfinite"):
-        return bool(state.isfinite().all())
-    return not isinstance(state, float) or np.isfinite(state)

@@ -18,14 +18,14 @@ from fedrepro.core.params import Params, inside_transform
 EVALUATION_ROWS = 8192
 
 
-def cross_entropy(output: Tensor, y: Tensor) -> Tensor:
-    """−log p_y for each sample: output [B, classes], y [B] → [B]."""
-    return F.cross_entropy(output, y, reduction="none")
+def cross_entropy(output: Tensor, y: Tensor, reduction: str = "none") -> Tensor:
+    """−log p_y for each sample: output [B, classes], y [B] → [B] (or their mean)."""
+    return F.cross_entropy(output, y, reduction=reduction)
 
 
-def half_squared_error(output: Tensor, y: Tensor) -> Tensor:
-    """½ (ŷ − y)² for each sample: [B], [B] → [B]."""
-    return 0.5 * (output - y).square()
+def half_squared_error(output: Tensor, y: Tensor, reduction: str = "none") -> Tensor:
+    """½ (ŷ − y)² for each sample: [B], [B] → [B] (or their mean)."""
+    return 0.5 * F.mse_loss(output, y, reduction=reduction)
 
 
 def accuracy(output: Tensor, y: Tensor) -> Tensor:
@@ -67,18 +67,19 @@ class Task:
 
     def gradient(self, w: Params, batch: Batch) -> Params:
         """∇ of the mean loss over the batch at w."""
+        if hasattr(self.model, "batch_gradient"):
+            return self.model.batch_gradient(w, batch)
         return self.gradient_and_loss(w, batch)[0]
 
     def gradient_and_loss(self, w: Params, batch: Batch) -> tuple[Params, Tensor]:
         if hasattr(self.model, "batch_gradient"):
-            return self.model.batch_gradient(w, batch)
+            return self.model.batch_gradient(w, batch), self.model.batch_loss(w, batch)
         if inside_transform():
             return grad_and_value(lambda at: self.loss(at, batch))(w)
-        parameters = list(self._parameters.values())
         for name, parameter in self._parameters.items():
             parameter.data = w[name]
         loss = self._mean(self.model(batch.x), batch)
-        gradients = torch.autograd.grad(loss, parameters)
+        gradients = torch.autograd.grad(loss, list(self._parameters.values()))
         return Params(zip(self._parameters, gradients, strict=True)), loss.detach()
 
     @torch.no_grad()
@@ -98,7 +99,6 @@ class Task:
         return loss, score
 
     def _mean(self, output: Tensor, batch: Batch) -> Tensor:
-        losses = self.sample_loss(output, batch.y)
         if batch.weight is None:
-            return losses.mean()
-        return (losses * batch.weight).sum() / batch.weight.sum()
+            return self.sample_loss(output, batch.y, "mean")
+        return (self.sample_loss(output, batch.y) * batch.weight).sum() / batch.weight.sum()

@@ -14,6 +14,7 @@ from fedrepro.tables import RUN, derived_rows
 
 SETTLED = 1e-3  # of the starting distance: a movement that a printed figure would not show
 AGREED = 1e-3  # of ‖w*‖
+INDISTINCT = 1e-2  # of ‖w*‖: curves this close are one line in a printed figure
 
 
 def lemma1_bound(servers: int, client_steps: int, theta: float, gamma: float, sigma: float) -> float:
@@ -45,22 +46,26 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
         record = dict(zip(RUN, run, strict=True), value=float(value), round=int(round))
         found.setdefault(metric, []).append(record)
 
-    for run, frame in table[table["split"].isin(["", "server"])].groupby(RUN, sort=False):
+    ours = table.loc[table["split"] == "server", RUN].drop_duplicates()  # a method beside DFL has no servers
+    for run, frame in table[table["split"].isin(["", "server"])].merge(ours, on=RUN).groupby(RUN, sort=False):
         wide = frame[(frame["step"] == 0) & (frame["group"] == "")]
         wide = wide.pivot_table(index="round", columns="metric", values="value").sort_index()
         first, last = wide.iloc[0], wide.index[-1]
         size = first["distance_true"]  # ‖w*‖, since w₀ = 0
         add("rounds_to_agree", run, _first_lasting(wide["gap"].iloc[1:] <= AGREED * size), last)
+        apart = wide["gap_before"].iloc[1:]
+        add("rounds_to_agree_before", run, _first_lasting(apart <= INDISTINCT * size), last)
         moved = (wide["distance_mean"] - wide["distance_mean"].iloc[-1]).abs()
         add("rounds_to_settle", run, _first_lasting(moved <= SETTLED * first["distance_mean"]), last)
-        before, after = wide["gap_before"].iloc[1:], wide["gap"].iloc[1:]
-        add("relative_gap", run, (after / before.where(before > 0)).fillna(0.0).max(), last)
+        add("relative_gap", run, (wide["gap"].iloc[1:] / apart.where(apart > 0)).fillna(0.0).max(), last)
         add("spread_at_start", run, wide["gap_before"].loc[1] / size, 1)
         add("spread_at_end", run, wide["gap_before"].iloc[-1] / size, last)
         for metric, value in bounds(
             wide, client_steps=int(first["client_steps"]), servers=int(first["servers"])
         ).items():
             add(metric, run, value, last)
+    if not found:
+        return table.iloc[:0]
     return pd.concat([derived_rows(pd.DataFrame(v), name, table) for name, v in found.items()], ignore_index=True)
 
 

@@ -37,21 +37,24 @@ class LinearRegression(nn.Module):
 
     def summarise(self, batch: Batch) -> Quadratic:
         """(H, b, c) with mean loss ½wᵀHw − bᵀw + c."""
-        x, y = self.design(batch.x), batch.y
-        weight = torch.ones_like(y) if batch.weight is None else batch.weight
-        weighted = x * (weight / weight.sum())[:, None]
-        return Quadratic(x.T @ weighted, weighted.T @ y, 0.5 * (weight * y.square()).sum() / weight.sum())
+        x, shares = self.design(batch.x), _shares(batch)
+        weighted = x.T * shares
+        return Quadratic(weighted @ x, weighted @ batch.y, 0.5 * (shares * batch.y.square()).sum())
 
-    def batch_gradient(self, w: Params, batch: Batch | Quadratic) -> tuple[Params, Tensor]:
-        """(∇ of the mean loss, mean loss) at w."""
+    def batch_gradient(self, w: Params, batch: Batch | Quadratic) -> Params:
+        """∇ of the mean loss at w."""
         if isinstance(batch, Quadratic):
-            slope = batch.curvature @ w["w"]
-            loss = w["w"] @ (0.5 * slope - batch.linear) + batch.constant
-            return Params(w=slope - batch.linear), loss
+            return Params(w=batch.curvature @ w["w"] - batch.linear)
         x = self.design(batch.x)
-        residual = x @ w["w"] - batch.y
-        share = 1 / len(residual) if batch.weight is None else batch.weight / batch.weight.sum()
-        return Params(w=x.T @ (share * residual)), 0.5 * (share * residual.square()).sum()
+        return Params(w=x.T @ (_shares(batch) * (x @ w["w"] - batch.y)))
 
     def batch_loss(self, w: Params, batch: Batch | Quadratic) -> Tensor:
-        return self.batch_gradient(w, batch)[1]
+        """Mean loss at w."""
+        if isinstance(batch, Quadratic):
+            return w["w"] @ (0.5 * batch.curvature @ w["w"] - batch.linear) + batch.constant
+        return 0.5 * (_shares(batch) * (self.design(batch.x) @ w["w"] - batch.y).square()).sum()
+
+
+def _shares(batch: Batch) -> Tensor | float:
+    """Each sample's share in the mean."""
+    return 1 / len(batch.y) if batch.weight is None else batch.weight / batch.weight.sum()

@@ -1,0 +1,121 @@
+"""`make bench`: how much of a round is not gradients, measured on this machine as a ratio in one run.
+
+The engine's round (sampling, batches, client updates, average, divergence check) beside a hand-written loop that only
+takes the gradient steps (forward, backward, in-place step) on the same batches; alternating, medians with spread.
+Into results/bench/engine.csv.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from fedrepro import provenance
+from fedrepro.algorithms import ALGORITHMS
+from fedrepro.core import streams
+from fedrepro.core.algorithm import Problem
+from fedrepro.core.clients import strategy
+from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
+from fedrepro.core.initial import build
+from fedrepro.core.rounds import FullBatches, Plan, Replicate, advance
+from fedrepro.core.task import Task
+from fedrepro.files import write_atomically, write_json
+from fedrepro.models import MODELS
+from fedrepro.training import keep_freed_memory
+
+CLIENTS, STEPS, BATCH, LR = 50, 5, 10, 0.05
+CASES = {"softmax 60-10": ("softmax", 60, {}), "mlp 784-200-10": ("mlp", 784, {"hidden": [200]})}
+
+
+def federation(features: int, classes: int = 10) -> Federation:
+    """50 clients with as many samples as they take in a round."""
+    rng = streams.generator("bench", 0, "data")
+    rows = CLIENTS * STEPS * BATCH
+    x = torch.from_numpy(rng.normal(size=(rows, features)).astype(np.float32))
+    y = torch.from_numpy(rng.integers(0, classes, rows))
+    return Federation(Holdings(Samples(x, y), np.arange(rows), np.arange(CLIENTS + 1) * STEPS * BATCH))
+
+
+def bare_round(model: nn.Module, start: Sequence[torch.Tensor], batches: Sequence[tuple], total: list) -> None:
+    """What any simulator must do: every client's gradient steps from the server's model, and their mean."""
+    parameters = list(model.parameters())
+    for steps in batches:
+        with torch.no_grad():
+            torch._foreach_copy_(parameters, start)
+        for x, y in steps:
+            gradients = torch.autograd.grad(F.cross_entropy(model(x), y), parameters)
+            with torch.no_grad():
+                torch._foreach_add_(parameters, gradients, alpha=-LR)
+        with torch.no_grad():
+            torch._foreach_add_(total, parameters, alpha=1 / len(batches))
+
+
+def measure(name: str, repeats: int) -> list[dict]:
+    """Rows of the csv for one case: the bare loop, and the engine with either strategy."""
+    kind, features, hyper = CASES[name]
+    data = federation(features)
+    model = build(MODELS[kind], (features,), 10, streams.torch_generator("bench", 0, "init"), **hyper)
+    task = Task(model)
+    work = LocalWork(steps=STEPS, batch=BATCH)
+    plan = Plan("bench", 1, work, evaluate_every=10**9, client_metrics="never")
+    problem = Problem(task, data, np.full(CLIENTS, 1 / CLIENTS), STEPS)
+    replicate = Replicate("", 0, ALGORITHMS["fedavg"](lr=LR), problem, task.parameters())
+    replicate.state = replicate.algorithm.init(problem, replicate.w)
+    twin = build(MODELS[kind], (features,), 10, streams.torch_generator("bench", 0, "init"), **hyper)
+    start = [p.detach().clone() for p in twin.parameters()]
+    rng = streams.generator("bench", 0, "batches", 0)
+    drawn = [[(b.x, b.y) for b in work.draw(data.train, k, 0, rng)] for k in range(CLIENTS)]
+    calls: dict[str, Callable[[], object]] = {
+        "bare loop": lambda: bare_round(twin, start, drawn, [torch.zeros_like(p) for p in start]),
+    }
+    for way in ("loop", "vmap"):
+        run_clients = strategy(way)
+        calls[f"fedrepro, {way}"] = lambda run=run_clients: advance(task, [replicate], plan, run, FullBatches(task), 0)
+    times: dict[str, list[float]] = {system: [] for system in calls}
+    for repeat in range(repeats + 1):
+        for system, call in calls.items():
+            begin = time.perf_counter()
+            call()
+            if repeat:  # the first is a warm-up
+                times[system].append(time.perf_counter() - begin)
+    limit = statistics.median(times["bare loop"])
+    rows = []
+    for system, seconds in times.items():
+        middle = statistics.median(seconds)
+        quarter, _, three = statistics.quantiles(seconds, n=4)
+        rows.append(
+            {
+                "case": name,
+                "system": system,
+                "median_s": middle,
+                "iqr_s": three - quarter,
+                "ratio_to_bare_loop": middle / limit,
+            }
+        )
+    return rows
+
+
+def main(arguments: list[str]) -> int:
+    repeats = int(arguments[0]) if arguments else 15
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    rows = [row for name in CASES for row in measure(name, repeats)]
+    table = pd.DataFrame(rows)
+    out = Path("results/bench/engine.csv")
+    write_atomically(out, table.to_csv(index=False))
+    write_json(out.with_suffix(".json"), {"machine": provenance.machine(), "versions": provenance.versions()})
+    sys.stdout.write(table.to_string(index=False, float_format="{:.4f}".format) + f"\ninto {out}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,123 @@
+"""`make plan`: jobs, gradient steps and an estimate of the time, before anything runs.
+
+The time of a training job is its gradient steps at the pace of an earlier run of the same experiment and algorithm on
+this machine (any scale), else at the pace of the nearest thing known, which is then said.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedrepro.config import read_yaml
+from fedrepro.core.federation import LocalWork
+from fedrepro.datasets import DATASETS
+from fedrepro.errors import UserError
+from fedrepro.experiment import Experiment, seeds_of
+from fedrepro.files import read_json
+from fedrepro.layout import Layout
+
+START = 2.5  # seconds: importing torch
+OTHER_JOBS = {"data": 1.0, "collect": 1.0, "render": 1.5, "notebook": 6.0, "judge and report": 3.0}
+UNKNOWN_PACE = 5_000.0  # gradient steps a second of an experiment that never ran: a small network, one core
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    experiment: str
+    algorithm: str
+    seeds: int
+    steps: int
+    seconds: float
+    measured: bool
+
+
+def training_jobs(layout: Layout, experiments: list[Experiment]) -> Iterator[TrainingJob]:
+    paces = _paces(Path(layout.results).parent)
+    for e in experiments:
+        for algorithm in e.methods():
+            for shard in e.shards():
+                seeds = len(seeds_of(shard))
+                steps = gradient_steps(e, algorithm, seeds)
+                pace = paces.get((e.id, algorithm))
+                seconds = START + steps / (pace or UNKNOWN_PACE)
+                yield TrainingJob(e.id, algorithm, seeds, steps, seconds, pace is not None)
+
+
+def gradient_steps(e: Experiment, algorithm: str, seeds: int) -> int:
+    """Rounds × clients a round × local steps × settings × seeds."""
+    dataset = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
+    clients, samples = DATASETS[e.spec["dataset"]["name"]].size(**dataset)
+    asked = e.spec["participation"]["clients"]
+    taking_part = clients if asked == "all" else min(asked, clients)
+    steps, _ = LocalWork.from_spec(e.spec["local"]).steps_for(samples)
+    return e.spec["rounds"] * taking_part * steps * len(e.settings(algorithm)) * seeds
+
+
+def _paces(results: Path) -> dict[tuple[str, str], float]:
+    """(experiment, algorithm) → gradient steps a second in the largest run of it that is there."""
+    largest: dict[tuple[str, str], tuple[int, float]] = {}
+    for path in results.glob("*/runs/*/*/*/*.json"):
+        run = read_json(path)
+        key, steps = (run["experiment"], run["algorithm"]), run["gradient_steps"]
+        if run["resumed_from"] is None and steps > largest.get(key, (0, 0.0))[0]:
+            largest[key] = (steps, steps / max(run["seconds"], 1e-3))
+    return {key: pace for key, (_, pace) in largest.items()}
+
+
+def describe(layout: Layout, cores: int) -> str:
+    """The plan as text."""
+    needed = {(layout.artefacts[a]["study"], e) for a in layout.chosen for e in layout.artefacts[a]["experiments"]}
+    for study in layout.whole_studies:
+        needed |= {(study, e.name) for e in layout.experiments.values() if e.study == study}
+    experiments = [layout.experiments[f"{study}/{name}"] for study, name in sorted(needed)]
+    jobs = list(training_jobs(layout, experiments))
+    lines = [f"{'experiment':<24}{'algorithm':<20}{'seeds':>6}{'gradient steps':>16}{'time':>10}"]
+    for j in jobs:
+        known = "" if j.measured else " (never ran here: a guess)"
+        lines.append(f"{j.experiment:<24}{j.algorithm:<20}{j.seeds:>6}{j.steps:>16,}{_time(j.seconds):>10}{known}")
+    shards = {(e.dataset_id, s) for e in experiments for s in e.shards()}
+    counts = {
+        "data": 2 * len(shards),
+        "collect": len(experiments),
+        "render": len(layout.chosen),
+        "notebook": len(layout.whole_studies),
+        "judge and report": len(layout.whole_studies) + 2,
+    }
+    others = sum(OTHER_JOBS[name] * count for name, count in counts.items())
+    work = sum(j.seconds for j in jobs) + others
+    longest = max((j.seconds for j in jobs), default=0.0)
+    total = len(jobs) + sum(counts.values())
+    lines += [
+        "",
+        f"scale {layout.scale}: {total} jobs, {len(jobs)} training, {sum(j.steps for j in jobs):,} gradient steps",
+        f"about {_time(work)} of work, {_time(max(longest + 10, work / cores))} on {cores} cores",
+    ]
+    return "\n".join(lines)
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def main(arguments: list[str]) -> int:
+    """`key=value` arguments as snakemake's --config takes them."""
+    try:
+        config = read_yaml(Path("config/config.yaml"))
+        for argument in arguments:
+            key, _, value = argument.partition("=")
+            config[key] = value
+        sys.stdout.write(describe(Layout(config), os.cpu_count() or 1) + "\n")
+    except UserError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

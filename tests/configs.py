@@ -1,0 +1,81 @@
+"""A config folder with one small experiment, to be changed in one place by each test."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fedrepro.experiment import Experiment, resolve
+
+EXPERIMENT: dict[str, Any] = {
+    "title": "A line",
+    "source": "§IV",
+    "dataset": {"name": "dfl_line", "servers": 2, "clients": 2, "samples": 6},
+    "partition": {"name": "by_client"},
+    "model": {"name": "linear", "bias": True},
+    "dtype": "float64",
+    "local": {"steps": 5, "batch": "full"},
+    "participation": {"clients": "all", "sampling": "uniform", "weights": "uniform"},
+    "rounds": 40,
+    "seeds": 6,
+    "seeds_per_job": 4,
+    "evaluate": {"every": 2, "clients": "last"},
+    "algorithms": {"fedavg": {"lr": 0.1}, "dfl": {"servers": 2, "graph": "path", "server_steps": 3}},
+    "scales": {"demo": {}, "smoke": {"rounds": 3, "seeds": 2}},
+}
+ARTEFACTS: dict[str, Any] = {
+    "fig1": {"kind": "figure", "source": "Fig. 1", "title": "System", "caption": "All of it.", "experiments": []},
+    "fig3b": {
+        "kind": "figure",
+        "source": "Fig. 3",
+        "title": "Servers",
+        "caption": "One seed.",
+        "experiments": ["line"],
+    },
+}
+CONFIG: dict[str, Any] = {
+    "scale": "smoke",
+    "only": [],
+    "data": "auto",
+    "data_dir": None,
+    "device": "auto",
+    "strategy": "auto",
+    "results": "results",
+}
+
+
+def changed(tree: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A copy of `tree` with values set by dotted key; `...` removes the key."""
+    tree = copy.deepcopy(tree)
+    for dotted, value in changes.items():
+        *parents, last = dotted.split(".")
+        target = tree
+        for key in parents:
+            target = target[key]
+        if value is ...:
+            del target[last]
+        else:
+            target[last] = value
+    return tree
+
+
+def write_config(folder: Path, changes: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Write experiments/dfl/line.yaml (with `changes`) and artefacts/dfl.yaml; returns what Layout is given."""
+    config = folder / "config"
+    write_yaml(config / "experiments" / "dfl" / "line.yaml", changed(EXPERIMENT, changes or {}))
+    write_yaml(config / "artefacts" / "dfl.yaml", ARTEFACTS)
+    return {**CONFIG, "config": str(config)}
+
+
+def write_yaml(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content, sort_keys=False))
+
+
+def experiment(changes: dict[str, Any] | None = None, scale: str = "smoke", name: str = "line") -> Experiment:
+    """The small experiment, resolved, without a file behind it."""
+    path = Path(f"config/experiments/dfl/{name}.yaml")
+    return Experiment("dfl", name, scale, path, resolve(changed(EXPERIMENT, changes or {}), scale, path))

@@ -1,0 +1,221 @@
+"""Checkpoints: what goes in comes out, damage is noticed, code is never run, and a crash leaves no trace."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+
+import pandas as pd
+import pytest
+import torch
+
+from fedrepro.algorithms import DFL, FedAvg, FedProx, Local
+from fedrepro.core import checkpoint as checkpoint_module
+from fedrepro.core.checkpoint import Checkpoint
+from fedrepro.core.params import Params
+from tests.builders import FULL_BATCH, MINI_BATCH, RAGGED, federations, make_plan, make_task, params, run
+
+PAYLOAD = {
+    "round": 3,
+    "replicates": [
+        [{"w": params(a=[1.0, 2.0], b=[[3.0]]), "servers": [params(a=[4.0])], "size": 2}, {7: params(a=[5.0])}, None],
+        [{"values": torch.arange(6).reshape(2, 3), "rate": 0.1}, {}, 2],
+    ],
+    "log": {"metric": ["loss", "mse"], "value": [0.25, float("inf")], "client": [-1, 3]},
+}
+
+
+def equal(a, b) -> bool:
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(equal(a[k], b[k]) for k in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(equal, a, b))
+    return torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "deep" / "job.pt"
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_goes_in_comes_out(path):
+    Checkpoint(path).save(PAYLOAD)
+    loaded = Checkpoint(path).load()
+    assert equal(loaded, PAYLOAD)
+    assert isinstance(loaded["replicates"][0][0]["servers"][0], Params)
+    assert equal(Checkpoint(path).load(), loaded)
+
+
+def test_tuples_come_back_as_lists(path):
+    Checkpoint(path).save({"replicates": [(1, 2)]})
+    assert Checkpoint(path).load() == {"replicates": [[1, 2]]}
+
+
+def test_nothing_there_is_nothing(path):
+    said = []
+    assert Checkpoint(path, say=said.append).load() is None
+    assert said == []
+    Checkpoint(path).remove()
+
+
+def test_removed_is_gone(path):
+    saved = Checkpoint(path)
+    saved.save(PAYLOAD)
+    saved.remove()
+    assert saved.load() is None
+
+
+def test_a_new_checkpoint_replaces_the_old_and_leaves_nothing_else(path):
+    saved = Checkpoint(path)
+    saved.save({"round": 1})
+    saved.save({"round": 2})
+    assert saved.load() == {"round": 2}
+    assert [p.name for p in path.parent.iterdir()] == ["job.pt"]
+
+
+def damaged(raw: bytes) -> dict[str, bytes]:
+    flipped = bytearray(raw)
+    flipped[len(raw) // 2] ^= 1
+    return {
+        "empty": b"",
+        "half of the hash": raw[:16],
+        "only the hash": raw[:32],
+        "truncated": raw[:-1],
+        "half": raw[: len(raw) // 2],
+        "one bit": bytes(flipped),
+        "one bit of the hash": bytes([raw[0] ^ 1]) + raw[1:],
+        "longer": raw + b"\0",
+        "text": b"not a checkpoint at all, but long enough to have a hash in front",
+    }
+
+
+@pytest.mark.parametrize("how", damaged(bytes(100)))
+def test_a_damaged_file_is_ignored_and_that_is_said(path, how):
+    Checkpoint(path).save(PAYLOAD)
+    path.write_bytes(damaged(path.read_bytes())[how])
+    said = []
+    assert Checkpoint(path, say=said.append).load() is None
+    assert said == ["checkpoint job.pt is damaged: ignored, starting from round 0"]
+
+
+ran: list[str] = []
+
+
+class Malicious:
+    def __reduce__(self):
+        return ran.append, ("code was run",)
+
+
+@pytest.mark.parametrize("write", [torch.save, pickle.dump], ids=["torch.save", "pickle"])
+def test_code_in_a_checkpoint_is_not_run(path, write):
+    """Even in a file whose hash is right."""
+    buffer = io.BytesIO()
+    write({"round": Malicious()}, buffer)
+    body = buffer.getvalue()
+    path.parent.mkdir()
+    path.write_bytes(hashlib.sha256(body).digest() + body)
+    with pytest.raises(pickle.UnpicklingError):
+        Checkpoint(path).load()
+    assert ran == []
+
+
+def test_due_after_some_seconds(path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(checkpoint_module.time, "monotonic", lambda: now[0])
+    saved = Checkpoint(path, seconds=10)
+    due = []
+    for now[0] in (9.0, 10.0, 11.0):
+        due.append(saved.due())
+    saved.save(PAYLOAD)
+    for now[0] in (20.0, 21.0):
+        due.append(saved.due())
+    assert due == [False, True, True, False, True]
+
+
+# --- crash and resume -------------------------------------------------------------------------------------------------
+
+
+class Crash(Exception):
+    pass
+
+
+class Fragile:
+    """A progress line that breaks in a given round, after the checkpoint of that round."""
+
+    def __init__(self, round: int | None):
+        self.round = round
+
+    def say(self, done: int, note: str = "") -> None:
+        if done == self.round:
+            raise Crash
+
+
+ROUNDS = 5
+CASES = {
+    "fedavg": ("softmax", MINI_BATCH, [FedAvg(lr=0.1, decay=0.9)], {}),
+    "a grid of fedprox, sampled": ("softmax", MINI_BATCH, [FedProx(lr=0.1), FedProx(lr=0.3)], {"clients": 4}),
+    "local": ("softmax", MINI_BATCH, [Local(lr=0.1)], {}),
+    "local, sampled": ("softmax", MINI_BATCH, [Local(lr=0.1)], {"clients": 2}),
+    "dfl": ("linear", FULL_BATCH, [DFL(servers=3, server_steps=1, record="steps")], {"weights": "uniform"}),
+    "dfl that loses a server": ("linear", FULL_BATCH, [DFL(servers=3, lost_at=2, lost_server=1)], {}),
+    "one of two diverges": ("linear", FULL_BATCH, [FedAvg(lr=1e200), FedAvg(lr=0.1)], {}),
+}
+
+
+def start(case: str, strategy: str, **options):
+    model, work, algorithms, plan = CASES[case]
+    by_seed = federations(model, {0: RAGGED, 1: RAGGED[::-1]})
+    plan = make_plan(ROUNDS, work, client_metrics="always", **plan)
+    return run(make_task(model), by_seed, plan, *algorithms, strategy=strategy, **options)
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+@pytest.mark.parametrize("case", CASES)
+def test_a_resumed_run_ends_with_the_same_bytes(path, case, strategy):
+    undisturbed = start(case, strategy)
+    for crash in range(1, ROUNDS):
+        with pytest.raises(Crash):
+            start(case, strategy, checkpoint=Checkpoint(path, seconds=0), progress=Fragile(crash))
+        resumed = start(case, strategy, checkpoint=Checkpoint(path, seconds=0), progress=Fragile(None))
+        assert resumed.counts["resumed_from"] == crash
+        assert resumed.counts["gradient_steps"] == undisturbed.counts["gradient_steps"]
+        pd.testing.assert_frame_equal(resumed.frame, undisturbed.frame, check_exact=True)
+        assert resumed.parquet() == undisturbed.parquet()
+        assert [r.diverged for r in resumed.replicates] == [r.diverged for r in undisturbed.replicates]
+        path.unlink()
+
+
+def test_a_run_that_crashes_again_and_again_ends_with_the_same_bytes(path):
+    undisturbed = start("local", "loop")
+    for crash in range(1, ROUNDS):
+        with pytest.raises(Crash):
+            start("local", "loop", checkpoint=Checkpoint(path, seconds=0), progress=Fragile(crash))
+    resumed = start("local", "loop", checkpoint=Checkpoint(path, seconds=0))
+    assert resumed.counts["resumed_from"] == ROUNDS - 1
+    assert resumed.parquet() == undisturbed.parquet()
+
+
+def test_without_a_checkpoint_yet_a_run_starts_over(path):
+    undisturbed = start("fedavg", "loop")
+    with pytest.raises(Crash):
+        start("fedavg", "loop", checkpoint=Checkpoint(path, seconds=3600), progress=Fragile(3))
+    resumed = start("fedavg", "loop", checkpoint=Checkpoint(path, seconds=3600))
+    assert resumed.counts["resumed_from"] == -1
+    assert resumed.parquet() == undisturbed.parquet()
+
+
+def test_a_run_whose_checkpoint_is_damaged_starts_over(path):
+    said = []
+    with pytest.raises(Crash):
+        start("fedavg", "loop", checkpoint=Checkpoint(path, seconds=0), progress=Fragile(3))
+    path.write_bytes(path.read_bytes()[:-10])
+    resumed = start("fedavg", "loop", checkpoint=Checkpoint(path, seconds=0, say=said.append))
+    assert len(said) == 1
+    assert resumed.counts["resumed_from"] == -1
+    assert resumed.parquet() == start("fedavg", "loop").parquet()

@@ -1,0 +1,144 @@
+"""Who holds what, and that a client's batches are its own rows, each once an epoch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedrepro.core.federation import Batches, Federation, Holdings, LocalWork, Samples
+from tests.builders import federate, holdings
+
+
+def numbered(sizes, shuffle: int | None = None) -> Holdings:
+    """Clients of the given sizes; sample i is the number i. The rows are scattered if `shuffle` is a seed."""
+    total = sum(sizes)
+    samples = Samples(torch.arange(total, dtype=torch.float64)[:, None], torch.arange(total))
+    held = holdings(samples, sizes)
+    if shuffle is None:
+        return held
+    return Holdings(samples, np.random.default_rng(shuffle).permutation(total), held.offsets)
+
+
+# --- holdings ---------------------------------------------------------------------------------------------------------
+
+
+def test_holdings_by_hand():
+    held = numbered([2, 0, 3])
+    assert len(held) == 3
+    assert held.sizes.tolist() == [2, 0, 3]
+    assert [held.of(k).tolist() for k in range(3)] == [[0, 1], [], [2, 3, 4]]
+    batch = held.full_batch(2)
+    assert batch.x.tolist() == [[2.0], [3.0], [4.0]]
+    assert batch.y.tolist() == [2, 3, 4]
+    assert batch.weight is None
+
+
+def test_splits_are_those_that_hold_anything():
+    held, empty = numbered([2, 2]), numbered([0, 0])
+    assert [name for name, _ in Federation(held).splits()] == ["train"]
+    assert [name for name, _ in Federation(held, validation=empty, test=held).splits()] == ["train", "test"]
+    assert len(Federation(held, test=numbered([4]))) == 2
+
+
+# --- how many steps ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("work", "size", "expected"),
+    [
+        (LocalWork(epochs=5), 100, (5, 1)),  # full batch: one step an epoch
+        (LocalWork(epochs=5, batch=32), 100, (20, 4)),  # ⌈100/32⌉ = 4
+        (LocalWork(epochs=1, batch=50), 100, (2, 2)),
+        (LocalWork(epochs=3, batch=50), 7, (3, 1)),  # fewer samples than a batch
+        (LocalWork(steps=250), 100, (250, 1)),
+        (LocalWork(steps=7, batch=50), 100, (7, 2)),
+    ],
+)
+def test_steps_by_hand(work, size, expected):
+    assert work.steps_for(size) == expected
+
+
+# --- the batches of a round -------------------------------------------------------------------------------------------
+
+
+def seen_in(batches: Batches, start: int, stop: int) -> list[int]:
+    """The samples that count in steps [start, stop), sorted."""
+    found = []
+    for batch in list(batches)[start:stop]:
+        counts = torch.ones(len(batch.y)) if batch.weight is None else batch.weight
+        assert set(counts.tolist()) <= {0.0, 1.0}
+        assert torch.equal(batch.x[:, 0].long(), batch.y)  # x and y of the same row
+        found += batch.y[counts > 0].tolist()
+    return sorted(found)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 20), min_size=1, max_size=4),
+    batch=st.integers(1, 9),
+    epochs=st.integers(1, 3),
+    seed=st.integers(0, 999),
+    data=st.data(),
+)
+def test_every_epoch_covers_each_of_the_clients_rows_once_and_no_others(sizes, batch, epochs, seed, data):
+    held = numbered(sizes, shuffle=seed)
+    client = data.draw(st.integers(0, len(sizes) - 1))
+    work = LocalWork(epochs=epochs, batch=batch)
+    drawn = work.draw(held, client, 4, np.random.default_rng(seed))
+    steps, per_epoch = work.steps_for(sizes[client])
+    assert (len(drawn), drawn.round, len(drawn.index)) == (steps, 4, steps)
+    for epoch in range(epochs):
+        first = epoch * per_epoch
+        assert seen_in(drawn, first, first + per_epoch) == sorted(held.of(client).tolist())
+        assert {drawn.epoch(t) for t in range(first, first + per_epoch)} == {epoch}
+
+
+@given(
+    size=st.integers(1, 20),
+    batch=st.integers(1, 9),
+    steps=st.integers(1, 80),
+    seed=st.integers(0, 999),
+)
+def test_a_number_of_steps_goes_through_whole_epochs_and_stops_in_one(size, batch, steps, seed):
+    held = numbered([3, size, 3], shuffle=seed)
+    drawn = LocalWork(steps=steps, batch=batch).draw(held, 1, 0, np.random.default_rng(seed))
+    mine = sorted(held.of(1).tolist())
+    per_epoch = -(-size // batch)
+    assert len(list(drawn)) == steps
+    for first in range(0, steps, per_epoch):
+        seen = seen_in(drawn, first, min(first + per_epoch, steps))
+        if first + per_epoch <= steps:
+            assert seen == mine
+        else:
+            assert set(seen) < set(mine)
+            assert len(seen) == len(set(seen))
+
+
+def test_only_the_last_batch_of_an_epoch_is_short():
+    drawn = LocalWork(epochs=2, batch=3).draw(numbered([5]), 0, 0, np.random.default_rng(0))
+    assert drawn.weight.tolist() == [[1, 1, 1], [1, 1, 0], [1, 1, 1], [1, 1, 0]]
+    assert drawn.weight.dtype == torch.float64
+
+
+def test_no_padding_where_none_is_needed():
+    for size in (1, 2, 3, 6):
+        assert LocalWork(epochs=1, batch=3).draw(numbered([size]), 0, 0, np.random.default_rng(0)).weight is None
+
+
+def test_epochs_are_fresh_permutations():
+    drawn = LocalWork(epochs=2, batch=50).draw(numbered([50]), 0, 0, np.random.default_rng(0))
+    assert drawn.index[0].tolist() != drawn.index[1].tolist()
+
+
+def test_a_full_batch_is_repeated():
+    whole = federate(([[1.0]], [2.0])).train.full_batch(0)
+    assert [batch is whole for batch in Batches(round=0, steps=3, whole=whole)] == [True] * 3
+
+
+def test_head_takes_the_first_steps():
+    drawn = LocalWork(epochs=2, batch=3).draw(numbered([5]), 0, 0, np.random.default_rng(0))
+    short = drawn.head(3)
+    assert [b.y.tolist() for b in short] == [b.y.tolist() for b in drawn][:3]
+    assert len(drawn.head(99)) == len(drawn)

@@ -1,0 +1,339 @@
+"""The round loop: who takes part, what is shared by all algorithms of a seed, what is logged, and divergence."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fedrepro.algorithms import FedAvg, FedProx, FedSGD, Local
+from fedrepro.core import streams
+from fedrepro.core.federation import Federation, LocalWork
+from fedrepro.core.params import Params
+from fedrepro.core.rounds import Participation
+from fedrepro.metrics import COLUMNS
+from tests.builders import (
+    MINI_BATCH,
+    RAGGED,
+    federate,
+    federations,
+    holdings,
+    make_plan,
+    make_task,
+    params,
+    run,
+    spying,
+)
+
+#: F_0 = ½(w − 2)² on one sample, F_1 = w² − 2w + 5 on two: gradients w − 2 and 2w − 2
+TWO_CLIENTS = federate(([[1.0]], [2.0]), ([[2.0], [0.0]], [2.0, 4.0]))
+P = np.array([0.1, 0.2, 0.3, 0.4])
+
+
+def line_task():
+    return make_task("linear", features=1, bias=False)
+
+
+# --- participation ----------------------------------------------------------------------------------------------------
+
+
+class Fixed:
+    """A generator whose choice is made for it; remembers what it was asked."""
+
+    def __init__(self, subset):
+        self.subset, self.asked = subset, None
+
+    def choice(self, total, size, replace=True, p=None):
+        self.asked = (total, size, replace, p)
+        return np.array(self.subset)
+
+
+def draw(participation, monkeypatch=None, subset=None, seed=0, round=0):
+    fixed = Fixed(subset)
+    if subset is not None:
+        monkeypatch.setattr(streams, "generator", lambda *name: fixed)
+    return participation.draw(round, P, "test/tiny", seed), fixed.asked
+
+
+def test_weights_of_the_clients():
+    federation = Federation(holdings(federations("linear", {0: [6]})[0].train.samples, [1, 2, 3]))
+    np.testing.assert_allclose(Participation(weights="size").shares(federation), [1 / 6, 2 / 6, 3 / 6], rtol=1e-15)
+    np.testing.assert_allclose(Participation(weights="uniform").shares(federation), [1 / 3] * 3, rtol=1e-15)
+
+
+@pytest.mark.parametrize("participation", [Participation(), Participation(4), Participation(9, "weight")])
+def test_all_take_part_with_weight_p(participation):
+    cohort, _ = draw(participation, round=7)
+    assert cohort.round == 7
+    assert cohort.clients.tolist() == [0, 1, 2, 3]
+    assert cohort.weights.tolist() == P.tolist()
+
+
+def test_sampling_by_weight_averages_plainly(monkeypatch):
+    cohort, (total, size, replace, p) = draw(Participation(2, "weight"), monkeypatch, subset=[3, 1])
+    assert (total, size, replace) == (4, 2, False)
+    assert p.tolist() == P.tolist()
+    assert cohort.clients.tolist() == [1, 3]
+    assert cohort.weights.tolist() == [0.5, 0.5]
+
+
+def test_sampling_by_weight_prefers_heavy_clients():
+    """One client at a time is drawn with probability p_k exactly: 4000 rounds, three standard errors."""
+    drawn = [draw(Participation(1, "weight"), round=t)[0].clients[0] for t in range(4000)]
+    share = np.bincount(drawn, minlength=4) / len(drawn)
+    assert (np.abs(share - P) < 3 * np.sqrt(P * (1 - P) / len(drawn))).all()
+
+
+def test_uniform_sampling_weighs_as_remark_4_says(monkeypatch):
+    """E_S[K/|S| · Σ_{k∈S} p_k θ_k] = Σ p_k θ_k over all C(4, 2) equally likely cohorts."""
+    theta = np.array([1.0, -2.0, 5.0, 10.0])
+    sums = []
+    for subset in itertools.combinations(range(4), 2):
+        cohort, (*_, p) = draw(Participation(2, "uniform"), monkeypatch, subset)
+        assert p is None  # every client as likely as another
+        np.testing.assert_allclose(cohort.weights, 4 / 2 * P[list(subset)], rtol=1e-15)
+        sums.append(cohort.weights @ theta[cohort.clients])
+    assert np.mean(sums) == pytest.approx(P @ theta, rel=1e-14)
+
+
+@pytest.mark.parametrize("sampling", ["weight", "uniform"])
+def test_cohorts_have_no_client_twice_and_change_with_round_and_seed(sampling):
+    who = Participation(2, sampling)
+    cohorts = {(s, t): tuple(draw(who, seed=s, round=t)[0].clients) for s in range(5) for t in range(20)}
+    assert all(a < b for a, b in cohorts.values())
+    assert len(set(cohorts.values())) == 6
+    assert len({tuple(cohorts[s, t] for t in range(20)) for s in range(5)}) == 5
+    assert cohorts == {(s, t): tuple(draw(who, seed=s, round=t)[0].clients) for s, t in cohorts}
+
+
+def test_a_round_with_a_sampled_client_by_hand(monkeypatch):
+    """Client 1 of two, p = (1/3, 2/3), one step of 0.1 from w = 0: its model is 0.2.
+
+    Drawn by weight the server takes it as it is; drawn uniformly with weight K/|S| · p = 2 · 2/3.
+    """
+    for sampling, expected in (("weight", 0.2), ("uniform", 4 / 3 * 0.2)):
+        plan = make_plan(rounds=1, work=LocalWork(steps=1), clients=1, sampling=sampling)
+        with monkeypatch.context() as patch:
+            patch.setattr(streams, "generator", lambda *name: Fixed([1]))
+            found = run(line_task(), TWO_CLIENTS, plan, FedAvg(lr=0.1), w=params(w=[0.0]))
+        assert found.w["w"].item() == pytest.approx(expected, rel=1e-14)
+
+
+# --- what all algorithms of one seed share ----------------------------------------------------------------------------
+
+ALIKE = [FedAvg(lr=0.1), FedProx(lr=0.3, mu=0.5), FedSGD(lr=0.2), Local(lr=0.1)]
+
+
+def watched(*algorithms, seed=0, **options):
+    task, seen = make_task("softmax"), []
+    plan = make_plan(rounds=4, work=MINI_BATCH, **options)
+    spies = [spying(a, seen) for a in algorithms]
+    run(task, {seed: federations("softmax", {0: RAGGED})[0]}, plan, *spies)
+    return seen
+
+
+def cohorts_of(seen):
+    return [s["cohort"].clients.tolist() for s in seen if s["what"] == "server"]
+
+
+def batches_of(seen):
+    return [s["batches"].index.tolist() for s in seen if s["what"] == "client"]
+
+
+@pytest.mark.parametrize("sampling", ["weight", "uniform"])
+def test_all_algorithms_of_a_seed_see_the_same_cohorts_and_batches(sampling):
+    first, *others = (watched(a, clients=3, sampling=sampling) for a in ALIKE)
+    assert len(cohorts_of(first)) == 4
+    for other in others:
+        assert cohorts_of(other) == cohorts_of(first)
+        assert batches_of(other) == batches_of(first)
+
+
+def test_so_do_all_settings_of_a_grid():
+    alone = watched(FedAvg(lr=0.1), clients=3)
+    together = watched(FedAvg(lr=0.1), FedAvg(lr=0.2), FedAvg(lr=0.3), clients=3)
+    by_setting = [[s for s in together if s["what"] == "server"][i::3] for i in range(3)]
+    for mine in by_setting:
+        assert cohorts_of(mine) == cohorts_of(alone)
+    updates = [s for s in together if s["what"] == "client"]
+    for t in range(4):
+        of_round = [s for s in updates if s["round"] == t]
+        for i in range(3):
+            mine = [s for s in alone if s["round"] == t]
+            assert batches_of(of_round[3 * i : 3 * i + 3]) == batches_of(mine)
+
+
+def test_other_seeds_and_rounds_see_others():
+    seen = watched(FedAvg(), seed=0)
+    assert batches_of(watched(FedAvg(), seed=1)) != batches_of(seen)
+    rounds = [batches_of([s for s in seen if s["round"] == t]) for t in range(4)]
+    assert all(a != b for a, b in itertools.combinations(rounds, 2))
+
+
+def test_all_start_from_the_same_model():
+    w = params(w=[3.0])
+    plan = make_plan(rounds=1)
+    losses = {type(a).__name__: run(line_task(), TWO_CLIENTS, plan, a, w=w).values("loss", round=0) for a in ALIKE}
+    # p = (1/3, 2/3); F_0(3) = ½, F_1(3) = 9 − 6 + 5 = 8
+    for loss in losses.values():
+        assert loss == pytest.approx([0.5 / 3 + 8 * 2 / 3], rel=1e-14)
+
+
+# --- what is logged ---------------------------------------------------------------------------------------------------
+
+
+def test_the_log_by_hand():
+    """w stays at 1 if the step is tiny: F_0 = ½, F_1 = 4; squared errors 1 and (0 + 16)/2 = 8; test loss ½·9."""
+    federation = federate(([[1.0]], [2.0]), ([[2.0], [0.0]], [2.0, 4.0]), test=([[1.0]], [4.0]))
+    plan = make_plan(rounds=2, weights="uniform", client_metrics="last")
+    frame = run(line_task(), federation, plan, FedSGD(lr=1e-300), w=params(w=[1.0])).frame
+    assert list(frame) == list(COLUMNS)
+    assert frame["round"].tolist() == sorted(frame["round"])
+    rows = {(r.round, r.split, r.client, r.metric): r.value for r in frame.itertuples()}
+    for t in range(3):
+        assert rows[t, "train", -1, "loss"] == 2.25
+        assert rows[t, "train", -1, "mse"] == 4.5
+        assert rows[t, "test", -1, "loss"] == 4.5
+    # each client's own at the end only
+    assert {k: v for k, v in rows.items() if k[2] >= 0} == {
+        (2, "train", 0, "loss"): 0.5,
+        (2, "train", 1, "loss"): 4.0,
+        (2, "train", 0, "mse"): 1.0,
+        (2, "train", 1, "mse"): 8.0,
+    }
+
+
+@pytest.mark.parametrize(("asked", "rounds"), [("never", set()), ("last", {5}), ("always", {0, 2, 4, 5})])
+def test_evaluation_every_few_rounds_and_at_the_end(asked, rounds):
+    plan = make_plan(rounds=5, evaluate_every=2, client_metrics=asked)
+    frame = run(line_task(), TWO_CLIENTS, plan, FedAvg()).frame
+    assert set(frame[frame["client"] == -1]["round"]) == {0, 2, 4, 5}
+    assert set(frame[frame["client"] >= 0]["round"]) == rounds
+
+
+def test_a_split_is_weighted_over_those_who_hold_it():
+    """Of a validation set that only client 1 has, the mean is client 1's."""
+    train_set = TWO_CLIENTS.train
+    federation = Federation(train_set, validation=holdings(train_set.samples, [0, 1]))  # its row is (1, 2)
+    found = run(line_task(), federation, make_plan(rounds=1), FedSGD(lr=1e-300), w=params(w=[1.0]))
+    assert found.values("loss", split="validation", client=-1).tolist() == [0.5, 0.5]
+    assert found.frame[found.frame["split"] == "validation"]["client"].unique().tolist() == [-1, 1]
+
+
+def test_gradient_steps_are_counted(gradients):
+    found = run(make_task("softmax"), federations("softmax", {0: RAGGED})[0], make_plan(2, MINI_BATCH), FedAvg())
+    # two rounds × two epochs × (2 + 1 + 3 + 2 + 1 + 2) batches
+    assert found.counts == {"gradient_steps": 44, "resumed_from": -1}
+    assert gradients.evaluations == 44
+
+
+@pytest.mark.parametrize("steps", [1, 5])
+def test_clients_times_steps_gradients_a_round(gradients, steps):
+    run(line_task(), TWO_CLIENTS, make_plan(3, LocalWork(steps=steps)), FedAvg())
+    assert gradients.evaluations == 3 * 2 * steps
+
+
+# --- the same bytes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(strategy):
+    federation = federations("softmax", {0: RAGGED})[0]
+    plan = make_plan(work=MINI_BATCH, clients=4)
+
+    def once(seed):
+        return run(make_task("softmax"), {seed: federation}, plan, FedAvg(), strategy=strategy)
+
+    first, again, other = once(0), once(0), once(1)
+    assert first.parquet() == again.parquet()
+    assert not np.array_equal(first.values("loss"), other.values("loss"))
+    assert first.values("loss", round=0, client=-1) == other.values("loss", round=0, client=-1)
+
+
+def test_a_seed_does_not_depend_on_those_run_beside_it():
+    by_seed = federations("softmax", {3: RAGGED, 8: RAGGED[::-1]})
+    plan = make_plan(work=MINI_BATCH, clients=4)
+    together = run(make_task("softmax"), by_seed, plan, FedAvg()).frame
+    alone = run(make_task("softmax"), {8: by_seed[8]}, plan, FedAvg()).frame
+    pd.testing.assert_frame_equal(together[together["seed"] == 8].reset_index(drop=True), alone, check_exact=True)
+
+
+# --- divergence -------------------------------------------------------------------------------------------------------
+
+HUGE = FedAvg(lr=1e200)
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_a_run_that_diverges_is_recorded_and_stops(strategy):
+    found = run(line_task(), TWO_CLIENTS, make_plan(rounds=6), HUGE, strategy=strategy)
+    diverged = found.frame[found.frame["metric"] == "diverged"]
+    assert diverged["value"].tolist() == [1]
+    assert diverged["round"].tolist() == [1]  # (1e200)² in two steps is past every float
+    assert found.frame["round"].max() == 1
+    assert found.only.diverged == 1
+    assert found.counts["gradient_steps"] == 4  # the first round's, and no more
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_the_others_go_on_unharmed(strategy):
+    task, plan = line_task(), make_plan(rounds=6)
+    beside = run(task, TWO_CLIENTS, plan, FedAvg(lr=0.1), HUGE, FedAvg(lr=0.2), strategy=strategy)
+    without = run(task, TWO_CLIENTS, plan, FedAvg(lr=0.1), FedAvg(lr=0.2), strategy=strategy)
+    assert [r.diverged for r in beside.replicates] == [None, 1, None]
+    for mine, theirs in (("setting 0", "setting 0"), ("setting 2", "setting 1")):
+        a, b = beside.frame, without.frame
+        a, b = (
+            f.drop(columns="setting").reset_index(drop=True)
+            for f in (a[a["setting"] == mine], b[b["setting"] == theirs])
+        )
+        pd.testing.assert_frame_equal(a, b, rtol=0 if strategy == "loop" else 1e-12, check_exact=strategy == "loop")
+        assert a["round"].max() == 6
+
+
+def test_a_loss_that_overflows_is_divergence_even_where_the_model_is_finite():
+    """w = 1e160 is a number, its squared error is not."""
+    found = run(line_task(), TWO_CLIENTS, make_plan(1, LocalWork(steps=1)), FedAvg(lr=1e160), w=params(w=[0.0]))
+    assert torch.isfinite(found.w["w"]).all()
+    assert found.only.diverged == 1
+
+
+def test_a_start_that_is_not_a_number_is_divergence_in_round_0():
+    found = run(line_task(), TWO_CLIENTS, make_plan(rounds=3), FedAvg(), w=params(w=[float("nan")]))
+    assert found.only.diverged == 0
+    assert found.counts["gradient_steps"] == 0
+
+
+def test_divergence_is_seen_in_rounds_without_evaluation():
+    found = run(line_task(), TWO_CLIENTS, make_plan(rounds=9, evaluate_every=9), HUGE)
+    assert found.only.diverged == 1
+
+
+# --- one server, one client -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["linear", "softmax", "mlp"])
+def test_one_client_is_plain_sgd(model):
+    """Against torch's own optimiser on the batches that the client saw."""
+    task, seen = make_task(model), []
+    found = run(task, federations(model, {0: [8]})[0], make_plan(3, MINI_BATCH), spying(FedAvg(lr=0.1), seen))
+
+    module = make_task(model).model
+    optimiser = torch.optim.SGD(module.parameters(), lr=0.1)
+    loss_of = {"linear": torch.nn.MSELoss(), "softmax": torch.nn.CrossEntropyLoss(), "mlp": torch.nn.CrossEntropyLoss()}
+    steps = 0
+    for update in (s for s in seen if s["what"] == "client"):
+        samples = update["batches"].samples
+        # eight samples in threes: the third batch of an epoch has two rows and one that is padding
+        for t, rows in enumerate(update["batches"].index):
+            rows = rows[:2] if t % 3 == 2 else rows
+            optimiser.zero_grad()
+            loss = loss_of[model](module(samples.x[rows]), samples.y[rows])
+            (loss / 2 if model == "linear" else loss).backward()
+            optimiser.step()
+            steps += 1
+    assert steps == 3 * 2 * 3
+    expected = Params({k: p.detach() for k, p in module.named_parameters()})
+    torch.testing.assert_close(found.w.flatten(), expected.flatten(), rtol=1e-12, atol=1e-14)

@@ -1,0 +1,78 @@
+"""Figures: the same bytes again, and what is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from fedrepro import plotting
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def sketch(values=(1, 2, 3)):
+    fig, axes = plotting.figure()
+    axes[0, 0].plot(values, label="γ")
+    axes[0, 0].legend()
+    return fig
+
+
+@pytest.mark.parametrize(("kind", "starts"), [("svg", b"<?xml"), ("png", b"\x89PNG")])
+def test_the_same_figure_gives_the_same_bytes(kind, starts):
+    first = plotting.save(sketch(), kind)
+    assert first.startswith(starts)
+    assert plotting.save(sketch(), kind) == first
+    assert plotting.save(sketch((3, 2, 1)), kind) != first
+    assert not any(mark in first for mark in (b"<dc:date>", b"Matplotlib v", b"matplotlib.org/"))
+
+
+def test_axes_come_as_rows_and_columns():
+    fig, axes = plotting.figure(2, 3, width=6.0, height=2.0)
+    assert axes.shape == (2, 3)
+    assert tuple(fig.get_size_inches()) == (6.0, 4.0)
+    assert plotting.figure()[1].shape == (1, 1)
+
+
+def test_a_band_is_median_and_range_over_seeds():
+    table = pd.DataFrame({"round": [0, 0, 0, 5, 5], "value": [1.0, 9.0, 2.0, 4.0, 6.0]})
+    _, axes = plotting.figure()
+    drawn = plotting.band(axes[0, 0], table, "round", "a", "#112233")
+    assert drawn.to_dict("list") == {"round": [0, 5], "median": [2.0, 5.0], "low": [1.0, 4.0], "high": [9.0, 6.0]}
+    (line,) = axes[0, 0].lines
+    assert line.get_ydata().tolist() == [2.0, 5.0]
+    assert line.get_label() == "a"
+    assert line.get_color() == "#112233"
+
+
+def test_a_table_as_a_picture_shows_every_cell():
+    drawn = plotting.table_figure(pd.DataFrame({"method": ["fedavg"], "loss": [0.123456]}), "Table 1")
+    axes = drawn.axes[0]
+    texts = {cell.get_text().get_text() for cell in axes.tables[0].get_celld().values()}
+    assert texts == {"method", "loss", "fedavg", "0.1235"}
+    assert axes.get_title(loc="left") == "Table 1"
+
+
+def heights(fig) -> list[float]:
+    return [bar.get_height() for bar in fig.axes[0].patches]
+
+
+def test_a_federation_is_drawn_by_class_where_there_are_classes():
+    held = [np.array([0, 1, 2]), np.array([3])]
+    fig = plotting.federation_figure(held, np.array([0, 1, 1, 0]), [])
+    assert heights(fig) == [1, 1, 2, 0]  # class 0 of both clients, then class 1
+    assert [bar.get_y() for bar in fig.axes[0].patches] == [0, 0, 1, 1]
+
+
+def test_a_federation_is_drawn_by_group_where_targets_are_numbers():
+    held = [np.array([0, 1]), np.array([2]), np.array([3])]
+    fig = plotting.federation_figure(held, np.array([0.5, 1.5, 2.5, 3.5]), ["b", "a", "b"])
+    colours = [bar.get_facecolor() for bar in fig.axes[0].patches]
+    assert heights(fig) == [2, 1, 1]
+    assert colours[0] == colours[2] != colours[1]
+    assert heights(plotting.federation_figure(held, None, [])) == [2, 1, 1]

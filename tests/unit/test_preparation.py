@@ -1,0 +1,92 @@
+"""Data sets and federations as files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedrepro import preparation
+from fedrepro.datasets import Dataset, Entry, Split
+from fedrepro.datasets.base import load
+from fedrepro.files import read_json, sha256
+from fedrepro.partitions import base as federation_files
+from fedrepro.preparation import partition_data, prepare_data
+
+SPEC = {"name": "dfl_line", "servers": 2, "clients": 3, "samples": 4}
+
+
+def prepare(folder, seeds=(0, 1), dataset_id="dfl_line-1", spec=SPEC):
+    out = folder / "data.npz"
+    prepare_data(dataset_id, spec, list(seeds), "auto", None, out)
+    return out
+
+
+def test_each_seed_has_data_of_its_own_and_the_same_again(tmp_path):
+    first, second = prepare(tmp_path / "a"), prepare(tmp_path / "b")
+    assert first.read_bytes() == second.read_bytes()
+    data = load(first)
+    assert sorted(data) == [0, 1]
+    assert data[0].train.x.shape == (24, 1)
+    assert not np.array_equal(data[0].train.x, data[1].train.x)
+
+
+def test_a_seed_does_not_depend_on_its_shard(tmp_path):
+    together, alone = load(prepare(tmp_path / "a")), load(prepare(tmp_path / "b", seeds=[1]))
+    np.testing.assert_array_equal(together[1].train.y, alone[1].train.y)
+    other = load(prepare(tmp_path / "c", seeds=[1], dataset_id="dfl_line-2"))
+    assert not np.array_equal(alone[1].train.y, other[1].train.y)
+
+
+def test_what_identifies_the_data_lies_beside_it(tmp_path):
+    out = prepare(tmp_path)
+    assert read_json(tmp_path / "data.json") == {
+        "name": "dfl_line",
+        "kind": "synthetic",
+        "parameters": {"servers": 2, "clients": 3, "samples": 4},
+        "samples": {"train": 24},
+        "sha256": sha256(out),
+    }
+
+
+def test_a_federation_lists_every_row_once(tmp_path):
+    dataset = prepare(tmp_path)
+    assignments = partition_data("f", {"name": "by_client"}, [0, 1], dataset, tmp_path / "federation.npz")
+    about = read_json(tmp_path / "federation.json")
+    assert {k: about[k] for k in ("name", "parameters", "clients", "smallest", "largest")} == {
+        "name": "by_client",
+        "parameters": {},
+        "clients": 6,
+        "smallest": 4,
+        "largest": 4,
+    }
+    assert about["sha256"] == federation_files.content_sha256(assignments)
+    stored = federation_files.load(tmp_path / "federation.npz")
+    assert sorted(stored) == [0, 1]
+    assert sorted(stored[1]["train/rows"]) == list(range(24))
+    assert list(stored[1]["train/offsets"]) == [0, 4, 8, 12, 16, 20, 24]
+    assert list(stored[1]["groups"]) == ["0", "0", "0", "1", "1", "1"]
+
+
+@pytest.fixture
+def fixed(monkeypatch):
+    """A data set that does not depend on the seed, in two halves."""
+
+    def halves(source) -> Dataset:
+        client = np.array([0, 0, 0, 1])
+        test = Split(np.zeros((2, 1)), np.zeros(2))
+        return Dataset("real", Split(source.rng.random((4, 1)), np.arange(4), client=client), test=test)
+
+    monkeypatch.setitem(preparation.DATASETS, "halves", Entry(halves, seeded=False, size=lambda: (2, 2)))
+    return {"name": "halves"}
+
+
+def test_data_for_all_seeds_is_stored_once_and_split_for_each(tmp_path, fixed):
+    dataset = prepare(tmp_path, seeds=[-1], spec=fixed)
+    assert list(load(dataset)) == [-1]
+    about = read_json(tmp_path / "data.json")
+    assert (about["kind"], about["samples"]) == ("real", {"train": 4, "test": 2})
+    partition_data("f", {"name": "by_client"}, [0, 1, 2], dataset, tmp_path / "federation.npz")
+    stored = federation_files.load(tmp_path / "federation.npz")
+    assert sorted(stored) == [0, 1, 2]
+    about = read_json(tmp_path / "federation.json")
+    assert (about["clients"], about["smallest"], about["largest"]) == (2, 1, 3)

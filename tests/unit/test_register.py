@@ -1,0 +1,50 @@
+"""What we assumed, and what the papers contradict themselves in."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fedrepro.register import assumed_settings, errata
+from tests.configs import write_yaml
+
+FILE = """\
+title: "A line"
+dataset:
+  name: dfl_line # §IV
+  noise: 0.5 # assumed: the paper gives none
+  deep:
+    er: [1, 2] # §IV # assumed: two of them
+model:
+  name: linear # assumed: neither loss nor start is named
+rounds: 200 # §IV speaks of 160
+algorithms:
+  dfl:
+    variants:
+      no fault: {servers: 5} # assumed: five
+"""
+
+
+def test_every_assumption_is_listed_with_its_full_key(tmp_path):
+    write_yaml(tmp_path / "experiments" / "dfl" / "line.yaml", FILE)
+    write_yaml(tmp_path / "experiments" / "sa" / "toy.yaml", "rounds: 3 # assumed: few\n")
+    found = assumed_settings(tmp_path, ["dfl"])
+    assert found == [
+        {"file": "dfl/line", "key": "dataset.noise", "value": "0.5", "reason": "the paper gives none"},
+        {"file": "dfl/line", "key": "dataset.deep.er", "value": "[1, 2]", "reason": "two of them"},
+        {"file": "dfl/line", "key": "model.name", "value": "linear", "reason": "neither loss nor start is named"},
+        {"file": "dfl/line", "key": "algorithms.dfl.variants.no fault", "value": "{servers: 5}", "reason": "five"},
+    ]
+    assert [a["file"] for a in assumed_settings(tmp_path, ["sa", "dfl"])] == ["dfl/line"] * 4 + ["sa/toy"]
+    assert assumed_settings(tmp_path, []) == []
+
+
+def test_errata_are_the_claims_that_the_source_contradicts(tmp_path):
+    ledger = tmp_path / "ledger.csv"
+    assert errata(ledger) == []
+    columns = ["study", "source", "statement", "verdict", "reason"]
+    verdicts = [
+        ("dfl", "§IV", "It is so.", "contradicted by the source", "3 ≠ 2"),
+        ("dfl", "§V", "It is so too.", "reproduced", "2 = 2"),
+    ]
+    pd.DataFrame(verdicts, columns=columns).to_csv(ledger, index=False)
+    assert errata(ledger) == [{"study": "dfl", "place": "§IV", "statement": "It is so.", "reason": "3 ≠ 2"}]
