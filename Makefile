@@ -14,7 +14,7 @@ ARGS ?=
 quote = '$(subst ','\'',$(1))'
 STAMP := .venv/.ready-$(shell cat envs/requirements.lock pyproject.toml envs/setup.sh | cksum | tr ' ' '-')
 BIN := .venv/bin
-CONFIG = $(strip scale=$(call quote,$(SCALE)) only=$(call quote,$(ONLY)) \
+CONFIG = $(strip scale=$(call quote,$(SCALE)) $(if $(ONLY),only=$(call quote,$(ONLY))) \
 	$(if $(DATA_DIR),data_dir=$(call quote,$(DATA_DIR))) $(if $(DEVICE),device=$(call quote,$(DEVICE))))
 SNAKEMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --profile workflow/profiles/$(PROFILE) \
 	$(if $(CORES),--cores $(CORES)) --config $(CONFIG)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -29,6 +30,16 @@ class LogHandler(LogHandlerBase):
         self.running: dict[int, float] = {}
         self.finished = self.failed = 0
         self.terminal = sys.stderr.isatty()
+        if self.terminal:
+            threading.Thread(target=self._tick, daemon=True).start()
+
+    def _tick(self) -> None:
+        """Keep the clock going while long jobs run."""
+        while True:
+            time.sleep(1.0)
+            if self.running:
+                with self.lock:
+                    self._line()
 
     def emit(self, record: logging.LogRecord) -> None:
         event = getattr(record, "event", None)
@@ -52,7 +63,7 @@ class LogHandler(LogHandlerBase):
             self.running.pop(getattr(record, "jobid", None), None)
             self._say(self._failure(record))
         elif event == LogEvent.ERROR or (record.levelno >= logging.WARNING and event is None):
-            self._say(str(getattr(record, "exception", None) or record.getMessage()))
+            self._say(record.getMessage())
         elif self.common_settings.dryrun and event is None and record.getMessage() not in ("", "None"):
             self._say(record.getMessage())
 

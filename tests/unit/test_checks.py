@@ -96,7 +96,7 @@ def test_the_small_experiment_passes():
         ({"algorithms": {"fedavgg": {}}}, "algorithms.fedavgg: algorithm 'fedavgg' is unknown; did you mean 'fedavg'?"),
         (
             {"algorithms": {"a": {"method": "fedprx"}}},
-            "algorithms.a.method: algorithm 'fedprx' is unknown; did you mean",
+            "algorithms.a.method: algorithm 'fedprx' is unknown;",
         ),
         ({"algorithms.fedavg.lrr": 1}, "unknown key 'algorithms.fedavg.lrr'; did you mean 'lr'?"),
         ({"algorithms.fedavg.lr": "fast"}, "algorithms.fedavg.lr: 'fast' is not of type number"),

@@ -114,7 +114,7 @@ def test_an_unknown_scale_or_study_is_named(tmp_path):
     with pytest.raises(UserError, match="scale: 'papr' is unknown; did you mean 'paper'"):
         load_experiments(config, "papr")
     write_yaml(config / "experiments" / "fedlim" / "a.yaml", EXPERIMENT)
-    with pytest.raises(UserError, match="a.yaml: study 'fedlim' is unknown; did you mean 'fedlin'"):
+    with pytest.raises(UserError, match=r"a\.yaml: study 'fedlim' is unknown; did you mean 'fedlin'"):
         load_experiments(config, "smoke")
 
 
@@ -124,7 +124,7 @@ def test_artefacts_know_their_study_and_draw_on_known_experiments(tmp_path):
     assert loaded["dfl/fig3b"] == {**ARTEFACTS["fig3b"], "study": "dfl", "id": "dfl/fig3b"}
     for key in ("experiments", "data"):
         write_yaml(config / "artefacts" / "dfl.yaml", changed(ARTEFACTS, {f"fig3b.{key}": ["lime"]}))
-        with pytest.raises(UserError, match="dfl.yaml: fig3b.*: 'lime' is unknown; did you mean 'line'"):
+        with pytest.raises(UserError, match=r"dfl\.yaml: fig3b.*: 'lime' is unknown; did you mean 'line'"):
             load_artefacts(config, load_experiments(config, "smoke"))
 
 
@@ -136,7 +136,7 @@ def test_only_takes_studies_and_artefacts():
     assert select(["dfl/fig2", "dfl"], artefacts) == ["dfl/fig2", "dfl/fig1"]  # each once
     with pytest.raises(UserError, match="only: 'dfk' is neither a study nor an artefact; did you mean 'dfl'"):
         select(["dfk"], artefacts)
-    with pytest.raises(UserError, match="only: 'dfl/fig9' .* did you mean 'dfl/fig"):
+    with pytest.raises(UserError, match=r"only: 'dfl/fig9' .* did you mean 'dfl/fig"):
         select(["dfl/fig9"], artefacts)
     with pytest.raises(UserError, match="only: study 'fgpr' has no artefacts yet"):
         select(["fgpr"], artefacts)

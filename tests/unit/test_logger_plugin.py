@@ -116,11 +116,11 @@ def test_a_failure_of_an_unknown_job_is_shown_by_its_rule(clock, capsys):
 
 def test_errors_and_warnings_are_shown_and_chatter_is_not(clock, capsys):
     shown = handler()
-    emit(shown, LogEvent.ERROR, "long text", exception="MissingInputException in line 3")
+    emit(shown, LogEvent.ERROR, "MissingRuleException:\nNo rule to produce dlf", exception="MissingRuleException")
     emit(shown, None, "careful", level=logging.WARNING)
     emit(shown, None, "Building DAG of jobs...")
     emit(shown, LogEvent.WORKFLOW_STARTED, "hello")
-    assert capsys.readouterr().err == "MissingInputException in line 3\ncareful\n"
+    assert capsys.readouterr().err == "MissingRuleException:\nNo rule to produce dlf\ncareful\n"
 
 
 def test_a_dry_run_lists_its_jobs(clock, capsys):

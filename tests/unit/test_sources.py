@@ -75,7 +75,7 @@ def test_a_registry_is_not_followed_but_its_module_can_be_asked_for(package):
     assert names(files_behind("fedrepro.training")) == {"training.py"}
     assert module_of("algorithms", "third") == "fedrepro.algorithms.three"
     assert names(files_behind(module_of("algorithms", "one"))) == {"algorithms/one.py", "algorithms/two.py"}
-    with pytest.raises(KeyError, match="two is not in fedrepro.algorithms"):
+    with pytest.raises(KeyError, match=r"two is not in fedrepro\.algorithms"):
         module_of("algorithms", "two")
 
 

@@ -44,6 +44,7 @@ class DFL(FedAvg):
     )
 
     def __post_init__(self):
+        super().__post_init__()
         self.require(self.servers >= 1, "servers", "at least one server is needed")
         self.require(self.server_steps >= 1, "server_steps", "T_S must be at least 1, or the servers never agree")
         self.require(self.gamma >= 0, "gamma", "the step must be positive (0: use step_fraction)")
@@ -60,6 +61,9 @@ class DFL(FedAvg):
                 valid = len(link) == 2 and link[0] != link[1] and all(node in nodes for node in link)
                 self.require(valid, key, f"{link} does not join two of the servers 0 … {self.servers - 1}")
         self.require(self.lost_server is None or self.lost_server in nodes, "lost_server", "there is no such server")
+        self.require(self.lost_at is None or self.lost_at >= 1, "lost_at", "rounds are counted from 1")
+        for key in ("lost_server", "lost_link"):
+            self.require(getattr(self, key) is None or self.lost_at is not None, key, "lost_at must say when")
         network = server_graph(self.servers, self.graph, self.edges)
         if not nx.is_connected(network):
             parts = " | ".join(str(sorted(part)) for part in nx.connected_components(network))
@@ -96,6 +100,8 @@ class DFL(FedAvg):
         alive, size = state["alive"], state["size"]
         if not alive:
             return state
+        if len(cohort.clients) != len(alive) * size:
+            raise UserError("DFL: every client takes part in every epoch; participation.clients must be 'all'")
         uploaded = uploads.stack().flatten(stacked=True)  # [M·N, P], by server
         values = [uploaded.view(len(alive), size, -1).mean(1)]  # (4); W [M, P] before each consensus step
         mixing = self._mixing(tuple(alive), cohort.round).to(values[0])

@@ -52,7 +52,9 @@ class Checkpoint:
         return _decode(torch.load(io.BytesIO(body), weights_only=True))
 
     def remove(self) -> None:
-        self.path.unlink(missing_ok=True)
+        """The checkpoint, and what a job that was killed left half written."""
+        for path in (self.path, *self.path.parent.glob(f".{self.path.name}.*")):
+            path.unlink(missing_ok=True)
 
 
 def _encode(tree: Any) -> Any:

@@ -60,9 +60,9 @@ class Results:
         if self._stacked is None:
             return Uploads(self._one_by_one(clients, local))
         upload, states = (_slice(tree, start, self._next) for tree in self._stacked)
-        if any(isinstance(leaf, Tensor) for leaf in _pytree.tree_leaves(states)):
-            local.update(zip(clients, _rows(states), strict=True))
-        return Uploads(iter(_rows(upload)), upload)
+        if states is not None:
+            local.update(zip(clients, _rows(states, len(clients)), strict=True))
+        return Uploads(_rows(upload, len(clients)), upload)
 
     def finish(self) -> None:
         """Compute what is left and throw it away."""
@@ -100,7 +100,7 @@ class Vmap:
             return Results(iter(()), stacked[0])
         results: list[Any] = [None] * len(works)
         for chunk, result in zip(chunks, stacked, strict=True):
-            for i, one in zip(chunk, _rows(result), strict=True):
+            for i, one in zip(chunk, _rows(result, len(chunk)), strict=True):
                 results[i] = one
         return Results(iter(results))
 
@@ -249,11 +249,11 @@ def _slice(tree: Any, start: int, stop: int) -> Any:
     return _pytree.tree_map(lambda leaf: leaf[start:stop] if isinstance(leaf, Tensor) else leaf, tree)
 
 
-def _rows(tree: Any) -> Iterator[Any]:
+def _rows(tree: Any, clients: int) -> Iterator[Any]:
     """Cut a tree stacked along its tensors' first axis into one tree a client."""
     leaves, spec = _pytree.tree_flatten(tree)
-    columns = [leaf.unbind(0) if isinstance(leaf, Tensor) else itertools.repeat(leaf) for leaf in leaves]
-    return (_pytree.tree_unflatten(list(row), spec) for row in zip(*columns, strict=False))
+    columns = [leaf.unbind(0) if isinstance(leaf, Tensor) else itertools.repeat(leaf, clients) for leaf in leaves]
+    return (_pytree.tree_unflatten(list(row), spec) for row in zip(*columns, strict=True))
 
 
 _STRATEGIES = {"loop": lambda: run_loop, "vmap": Vmap}

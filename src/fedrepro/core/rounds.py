@@ -84,12 +84,10 @@ class Replicate:
         return self.setting, self.seed
 
     def local_of(self, client: int) -> Any:
-        if client not in self.local:
-            mine = self.algorithm.init_client(self.problem, client, self.w)
-            if mine is None:
-                return None
-            self.local[client] = mine
-        return self.local[client]
+        """A client's own state: what it kept when it last took part, or what it starts with."""
+        if client in self.local:
+            return self.local[client]
+        return self.algorithm.init_client(self.problem, client, self.w)
 
 
 def train(
@@ -236,7 +234,7 @@ def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: 
         holders = [-1] if everyone else np.flatnonzero(holdings.sizes).tolist()
         by_model: dict[int, tuple[Params, list[int]]] = {}
         for k in holders:
-            w = r.algorithm.model(r.state, r.local.get(k), k)
+            w = r.algorithm.model(r.state, None if everyone else r.local_of(k), k)
             by_model.setdefault(id(w), (w, []))[1].append(max(k, 0))
         losses, scores = np.zeros(len(holdings)), np.zeros(len(holdings))
         for w, clients in by_model.values():

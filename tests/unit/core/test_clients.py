@@ -120,6 +120,35 @@ def test_what_is_not_a_tensor_keeps_clients_apart():
     assert [s["seen"] - len(works[0].batches) for s in results("vmap", task, works)[1].values()] == [0, 1, 2]
 
 
+class Counting(FedAvg):
+    """A client's state may be without any tensor."""
+
+    def client_update(self, task, message, local, batches):
+        return super().client_update(task, message, None, batches)[0], {"rounds": local["rounds"] + 1}
+
+
+@pytest.mark.parametrize("name", ["loop", "vmap"])
+def test_a_state_without_tensors_is_kept(name):
+    task = make_task("softmax")
+    works = make_works(task, [Counting()], sizes=[5] * 3, local=[{"rounds": 6}] * 3)
+    assert results(name, task, works)[1] == {k: {"rounds": 7} for k in range(3)}
+
+
+@pytest.mark.parametrize("name", ["loop", "vmap"])
+def test_results_go_to_one_replicate_after_the_other(name):
+    task = make_task("softmax")
+    works = make_works(task, [Local(lr=0.1), Local(lr=0.2)], sizes=[5] * 3, local=[task.start] * 3)
+    expected = results("loop", task, works)[0]
+    handed = strategy(name)(task, works)
+    for clients_of_one, start in (([2, 5, 7], 0), ([0, 1, 9], 3)):
+        local: dict = {}
+        uploads = list(handed.take(clients_of_one, local))
+        assert list(local) == clients_of_one
+        for i, (upload, state) in enumerate(zip(uploads, local.values(), strict=True)):
+            torch.testing.assert_close(upload.flatten(), expected[start + i].flatten(), rtol=1e-12, atol=1e-14)
+            assert torch.equal(state.flatten(), upload.flatten())
+
+
 # --- no step is wasted ------------------------------------------------------------------------------------------------
 
 

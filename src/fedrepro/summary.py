@@ -1,0 +1,39 @@
+"""The README's table of verdicts, made from a ledger: `python -m fedrepro.summary LEDGER README`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from fedrepro.files import write_atomically
+from fedrepro.ledger import VERDICTS
+
+PAPERS = {
+    "dfl": "Distributed federated learning by alternating periods of training (arXiv 2601.01793)",
+}
+_PLACE = re.compile(r"(<!-- summary -->\n).*?(<!-- /summary -->)", re.DOTALL)
+
+
+def summary(ledger: pd.DataFrame) -> str:
+    """A markdown table: a row a study, a column a verdict."""
+    lines = [f"| study | paper | {' | '.join(VERDICTS)} |", f"|---|---|{'---:|' * len(VERDICTS)}"]
+    for study, claims in ledger.groupby("study", sort=False):
+        counts = claims["verdict"].value_counts()
+        cells = " | ".join(str(counts.get(v, 0)) for v in VERDICTS)
+        lines.append(f"| `{study}` | {PAPERS[study]} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_summary(readme: str, table: str) -> str:
+    """The text with the table between its two marks."""
+    if not _PLACE.search(readme):
+        raise ValueError("the README has no place for the summary")
+    return _PLACE.sub(lambda m: m[1] + table + m[2], readme)
+
+
+if __name__ == "__main__":
+    ledger, readme = map(Path, sys.argv[1:3])
+    write_atomically(readme, with_summary(readme.read_text(), summary(pd.read_csv(ledger))))

@@ -1,0 +1,254 @@
+"""What every registered algorithm must hold. A new one is tested here as soon as it has its line in the registry;
+`SETTINGS` of tests/builders.py is where it says which hyper-parameters suit the small federations."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fedrepro.algorithms import ALGORITHMS
+from fedrepro.core.checkpoint import Checkpoint
+from fedrepro.core.federation import LocalWork
+from fedrepro.experiment import Experiment
+from fedrepro.metrics import COLUMNS
+from fedrepro.preparation import partition_data, prepare_data
+from fedrepro.training import Inputs, prepare
+from tests.builders import (
+    FULL_BATCH,
+    MINI_BATCH,
+    RAGGED,
+    SETTINGS,
+    federations,
+    make_plan,
+    make_task,
+    run,
+    settings_of,
+    spying,
+    tensors,
+)
+
+BY_SEED = {0: RAGGED, 1: RAGGED[::-1]}
+CASES = {
+    "linear, full batch": ("linear", FULL_BATCH),
+    "linear, mini-batch": ("linear", MINI_BATCH),
+    "softmax, full batch": ("softmax", FULL_BATCH),
+    "softmax, mini-batch": ("softmax", MINI_BATCH),
+    "mlp, five steps": ("mlp", LocalWork(steps=5, batch=3)),
+}
+
+every_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
+every_case = pytest.mark.parametrize("case", CASES)
+
+
+def start(name: str, case: str = "softmax, mini-batch", seeds=tuple(BY_SEED), **options):
+    model, work = CASES[case]
+    by_seed = {seed: f for seed, f in federations(model, BY_SEED).items() if seed in seeds}
+    plan = make_plan(3, work, "uniform", client_metrics="always")
+    return run(make_task(model), by_seed, plan, *settings_of(name), **options)
+
+
+# Both strategies are deterministic (see below), so one run of each serves several tests.
+cached = functools.cache(start)
+
+
+# --- what it is -------------------------------------------------------------------------------------------------------
+
+
+@every_algorithm
+def test_it_is_a_frozen_dataclass_of_hyper_parameters_with_defaults(name):
+    make = ALGORITHMS[name]
+    assert dataclasses.is_dataclass(make)
+    assert all(f.default is not dataclasses.MISSING for f in dataclasses.fields(make))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        make().anything = 1
+    assert make.server_only <= {f.name for f in dataclasses.fields(make)}
+
+
+@every_algorithm
+def test_it_stands_in_a_file_of_its_own_that_cites_its_source(name):
+    module = importlib.import_module(f"fedrepro.algorithms.{name}")
+    assert ALGORITHMS[name].__module__ == module.__name__
+    assert len(module.__doc__) > 40
+    assert len(inspect.getsource(module).splitlines()) <= 200
+
+
+@every_algorithm
+def test_whole_numbers_of_a_config_file_become_real_ones(name):
+    make = ALGORITHMS[name]
+    floats = {f.name: f.default for f in dataclasses.fields(make) if f.type in (float, "float")}
+    whole = {k: int(v) for k, v in floats.items() if v == int(v)}
+    made = make.from_config(whole)
+    assert all(isinstance(getattr(made, k), float) for k in whole)
+
+
+# --- what it does -----------------------------------------------------------------------------------------------------
+
+
+@every_algorithm
+@every_case
+def test_the_two_strategies_agree_to_1e9_on_ragged_clients_seeds_and_settings(name, case):
+    loop, vmap = (cached(name, case, strategy=strategy) for strategy in ("loop", "vmap"))
+    assert loop.counts == vmap.counts
+    pd.testing.assert_frame_equal(loop.frame, vmap.frame, rtol=1e-9, atol=1e-12)
+    for a, b in zip(loop.replicates, vmap.replicates, strict=True):
+        assert list(a.local) == list(b.local)
+        mine, theirs = tensors([a.state, list(a.local.values())]), tensors([b.state, list(b.local.values())])
+        assert mine
+        for x, y in zip(mine, theirs, strict=True):
+            torch.testing.assert_close(x, y, rtol=1e-9, atol=1e-12)
+
+
+@every_algorithm
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_no_gradient_is_wasted(gradients, name, strategy):
+    found = start(name, "softmax, mini-batch", strategy=strategy)
+    # three rounds of two epochs of the batches in threes, for each setting
+    batches = sum(-(-size // 3) for sizes in BY_SEED.values() for size in sizes)
+    assert gradients.evaluations == 3 * 2 * batches * len(settings_of(name))
+    assert found.counts["gradient_steps"] == gradients.evaluations
+
+
+@every_algorithm
+def test_it_learns(name):
+    """The training loss of every replicate is lower at the end than at the start."""
+    frame = cached(name, "linear, full batch", strategy="loop").frame
+    frame = frame[(frame["metric"] == "loss") & (frame["split"] == "train") & (frame["client"] == -1)]
+    for _, losses in frame.groupby(["setting", "seed"])["value"]:
+        assert losses.iloc[-1] < losses.iloc[0]
+
+
+@every_algorithm
+def test_its_log_is_tidy(name):
+    found = cached(name, "linear, full batch", strategy="loop")
+    assert {k: str(v) for k, v in found.frame.dtypes.items() if k in ("seed", "round", "value")} == {
+        "seed": "int64",
+        "round": "int64",
+        "value": "float64",
+    }
+    assert list(found.frame) == list(COLUMNS)
+    assert not found.frame.duplicated([c for c in COLUMNS if c != "value"]).any()
+    assert np.isfinite(found.frame["value"]).all()
+    assert {"loss", "mse"} <= set(found.frame["metric"])
+    assert set(found.frame["round"]) == {0, 1, 2, 3}
+
+
+@every_algorithm
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(name, strategy):
+    first, again = (start(name, seeds=(0,), strategy=strategy) for _ in range(2))
+    assert first.parquet() == again.parquet()
+    by_seed = cached(name, strategy="loop").frame
+    by_seed = by_seed[(by_seed["round"] == 3) & (by_seed["client"] == -1)]
+    losses = by_seed[by_seed["metric"] == "loss"].groupby("seed")["value"].first()
+    assert losses.nunique() == len(BY_SEED)
+
+
+@every_algorithm
+def test_all_algorithms_of_a_seed_get_the_same_batches_cohorts_and_initial_model(name):
+    noted = {}
+    for method in ("fedavg", name):
+        seen = []
+        spies = [spying(a, seen) for a in settings_of(method)[:1]]
+        run(make_task("softmax"), federations("softmax", {5: RAGGED}), make_plan(3, MINI_BATCH), *spies)
+        updates = [s for s in seen if s["what"] == "client"]
+        noted[method] = {
+            "batches": [(s["round"], s["batches"].index.tolist()) for s in updates],
+            "cohorts": [s["cohort"].clients.tolist() for s in seen if s["what"] == "server"],
+            "initial": [t.tolist() for t in tensors([s["message"] for s in updates if s["round"] == 0])],
+        }
+    assert noted[name] == noted["fedavg"]
+
+
+@every_algorithm
+def test_a_client_update_is_pure(name):
+    """It changes nothing that it is given, and gives the same again."""
+    task, seen = make_task("softmax"), []
+    plan = make_plan(2, MINI_BATCH, "uniform")
+    (replicate,) = run(task, federations("softmax", {0: RAGGED}), plan, spying(settings_of(name)[0], seen)).replicates
+    algorithm = replicate.algorithm
+    state = algorithm.init(replicate.problem, replicate.w)
+    batches = next(s["batches"] for s in seen if s["what"] == "client")
+    message, local = algorithm.message(state, 0), algorithm.init_client(replicate.problem, 0, replicate.w)
+    given = tensors([message, local, [batches.index, batches.weight]])
+    kept, randomness = [t.clone() for t in given], torch.random.get_rng_state()
+    first = tensors(algorithm.client_update(task, message, local, batches))
+    again = tensors(algorithm.client_update(task, message, local, batches))
+    assert all(map(torch.equal, given, kept))
+    assert all(map(torch.equal, first, again))
+    assert torch.equal(randomness, torch.random.get_rng_state())
+    assert not any(t.requires_grad for t in first)
+
+
+@every_algorithm
+def test_its_state_survives_a_checkpoint(name, tmp_path):
+    found = cached(name, "softmax, mini-batch", strategy="loop")
+    states = [[r.state, r.local] for r in found.replicates]
+    Checkpoint(tmp_path / "job.pt").save({"replicates": states})
+    loaded = Checkpoint(tmp_path / "job.pt").load()["replicates"]
+    mine, theirs = tensors(states), tensors(loaded)
+    assert len(mine) == len(theirs) > 0
+    assert all(map(torch.equal, mine, theirs))
+
+
+@every_algorithm
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_a_run_that_is_cut_off_ends_with_the_same_bytes(name, tmp_path, strategy):
+    class Crash(Exception):
+        pass
+
+    class Fragile:
+        def say(self, done, note=""):
+            if done == 2:
+                raise Crash
+
+    for case in ("softmax, mini-batch", "linear, full batch"):
+        path = tmp_path / f"{case}.pt"
+        with pytest.raises(Crash):
+            start(name, case, strategy=strategy, checkpoint=Checkpoint(path, seconds=0), progress=Fragile())
+        resumed = start(name, case, strategy=strategy, checkpoint=Checkpoint(path, seconds=0))
+        assert resumed.counts["resumed_from"] == 2
+        assert resumed.parquet() == cached(name, case, strategy=strategy).parquet()
+
+
+@every_algorithm
+def test_a_client_alone_on_the_smallest_data_runs(name):
+    hyper = {"servers": 1} if "servers" in {f.name for f in dataclasses.fields(ALGORITHMS[name])} else {}
+    (algorithm, *_) = settings_of(name)
+    algorithm = dataclasses.replace(algorithm, **hyper)
+    found = run(make_task("softmax"), federations("softmax", {0: [1]}), make_plan(2, MINI_BATCH), algorithm)
+    assert np.isfinite(found.values("loss")).all()
+
+
+def test_a_job_gives_all_algorithms_of_a_seed_the_same_problem_and_initial_model(tmp_path):
+    spec = {
+        "dataset": {"name": "dfl_line", "servers": 2, "clients": 3, "samples": 4},
+        "partition": {"name": "by_client"},
+        "model": {"name": "mlp", "hidden": [3]},
+        "dtype": "float64",
+        "local": {"epochs": 2, "batch": 3},
+        "participation": {"clients": "all", "sampling": "uniform", "weights": "size"},
+        "rounds": 2,
+        "evaluate": {"every": 1, "clients": "last"},
+        "algorithms": {name: {**SETTINGS.get(name, [{}])[0]} for name in ALGORITHMS},
+    }
+    prepare_data("line", spec["dataset"], [0, 1], "standin", None, tmp_path / "data.npz")
+    partition_data("line", spec["partition"], [0, 1], tmp_path / "data.npz", tmp_path / "federation.npz")
+    inputs = Inputs(tmp_path / "data.npz", tmp_path / "federation.npz")
+    experiment = Experiment("dfl", "tiny", "smoke", tmp_path / "tiny.yaml", spec)
+    started = {}
+    for name in ALGORITHMS:
+        _, plan, replicates = prepare(experiment, name, "0-1", inputs, torch.device("cpu"))
+        assert [r.seed for r in replicates] == [0, 1]
+        assert plan.experiment == "dfl/tiny"
+        started[name] = [r.w.flatten().tolist() for r in replicates]
+        held = [r.problem.federation.train.full_batch(0).x.tolist() for r in replicates]
+        assert held[0] != held[1]
+    assert started["fedavg"][0] != started["fedavg"][1]
+    assert all(found == started["fedavg"] for found in started.values())

@@ -1,0 +1,163 @@
+"""Every registered model: shapes, initial values from one generator, gradients. The linear model by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.func import functional_call
+
+from fedrepro.core.federation import Batch
+from fedrepro.core.initial import build
+from fedrepro.core.params import Params
+from fedrepro.core.quadratic import Quadratic
+from fedrepro.core.task import OBJECTIVES, Task
+from fedrepro.models import MLP, MODELS, LinearRegression, SoftmaxRegression
+from tests.builders import federations, make_task, params
+
+
+def made(name: str, seed: int = 0) -> torch.nn.Module:
+    return build(MODELS[name], (5,), 3, torch.Generator().manual_seed(seed))
+
+
+def flat(module: torch.nn.Module) -> torch.Tensor:
+    return torch.cat([p.detach().reshape(-1) for p in module.parameters()])
+
+
+# --- every model ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_has_an_objective_and_one_output_a_sample(name):
+    model = made(name)
+    loss, score, _ = OBJECTIVES[model.objective]
+    output = model(torch.randn(4, 5, generator=torch.Generator().manual_seed(0)))
+    y = torch.zeros(4, dtype=torch.int64) if model.objective == "cross_entropy" else torch.zeros(4)
+    assert loss(output, y).shape == score(output, y).shape == (4,)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_initial_values_come_from_the_generator_alone(name):
+    torch.manual_seed(1)
+    before = torch.random.get_rng_state()
+    first = made(name, seed=3)
+    assert torch.equal(before, torch.random.get_rng_state())
+    torch.manual_seed(2)
+    assert torch.equal(flat(made(name, seed=3)), flat(first))
+
+
+@pytest.mark.parametrize("name", ["mlp", "softmax"])
+def test_another_generator_gives_other_values(name):
+    assert not torch.equal(flat(made(name, seed=3)), flat(made(name, seed=4)))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_step_against_the_gradient_lowers_the_loss(name):
+    task = make_task(name)
+    batch = federations(name, {0: [20]})[0].train.full_batch(0)
+    w = task.start
+    down = w.add(task.gradient(w, batch), alpha=-1e-3)
+    assert task.loss(down, batch) < task.loss(w, batch)
+
+
+# --- layers -----------------------------------------------------------------------------------------------------------
+
+
+def test_dense_layers_start_uniformly_within_one_over_the_root_of_fan_in():
+    model = build(MLP, (100,), 10, torch.Generator().manual_seed(0), hidden=[400])
+    first, second = model.layers[0], model.layers[2]
+    for layer, fan_in in ((first, 100), (second, 400)):
+        bound = 1 / math.sqrt(fan_in)
+        for parameter in layer.parameters():
+            assert parameter.abs().max() <= bound
+        assert layer.weight.abs().max() > 0.99 * bound
+        assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "parameters"),
+    [
+        ([200], 784 * 200 + 200 + 200 * 10 + 10),
+        ([], 784 * 10 + 10),
+        ([30, 20], 784 * 30 + 30 + 30 * 20 + 20 + 20 * 10 + 10),
+    ],
+)
+def test_an_mlp_on_images(hidden, parameters):
+    model = MLP((1, 28, 28), 10, hidden=hidden)
+    assert flat(model).numel() == parameters
+    assert model(torch.zeros(2, 1, 28, 28)).shape == (2, 10)
+    assert not isinstance(model.layers[-1], torch.nn.ReLU)
+
+
+def test_softmax_regression_is_one_layer():
+    model = SoftmaxRegression((1, 4, 4), 3)
+    assert [tuple(p.shape) for p in model.parameters()] == [(3, 16), (3,)]
+    assert model(torch.zeros(2, 1, 4, 4)).shape == (2, 3)
+
+
+# --- linear regression ------------------------------------------------------------------------------------------------
+
+X = torch.tensor([[1.0], [2.0], [0.0]], dtype=torch.float64)
+Y = torch.tensor([2.0, 2.0, 4.0], dtype=torch.float64)
+
+
+def linear(bias: bool = True, features: int = 1) -> LinearRegression:
+    return LinearRegression((features,), bias=bias).to(torch.float64)
+
+
+def test_the_line_by_hand():
+    # w = (5, 2): 5x + 2 at 1, 2, 0
+    model = linear()
+    assert functional_call(model, params(w=[5.0, 2.0]), (X,)).tolist() == [7, 12, 2]
+    # residuals at (1, 1): 0, 1, −3; gradient in slope (0·1 + 1·2 + −3·0)/3, in intercept −2/3; loss ½·10/3
+    w = params(w=[1.0, 1.0])
+    torch.testing.assert_close(model.batch_gradient(w, Batch(X, Y))["w"], params(w=[2 / 3, -2 / 3])["w"])
+    assert model.batch_loss(w, Batch(X, Y)).item() == pytest.approx(10 / 6, rel=1e-15)
+
+
+def test_its_summary_by_hand():
+    # rows (1, 1), (2, 1), (0, 1): XᵀX/3 = (5 3; 3 3)/3, Xᵀy/3 = (6, 8)/3, ½·(4 + 4 + 16)/3 = 4
+    h, b, c = linear().summarise(Batch(X, Y))
+    torch.testing.assert_close(h, torch.tensor([[5.0, 3.0], [3.0, 3.0]], dtype=torch.float64) / 3)
+    torch.testing.assert_close(b, torch.tensor([6.0, 8.0], dtype=torch.float64) / 3)
+    assert c.item() == pytest.approx(4, rel=1e-15)
+
+
+def test_it_starts_at_zero():
+    assert made("linear").w.tolist() == [0] * 6
+    assert LinearRegression((5,), bias=False).w.shape == (5,)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_gradients_of_a_batch_and_of_its_summary_are_those_of_autograd(bias, weighted):
+    generator = torch.Generator().manual_seed(0)
+    x, y, at = (torch.randn(*n, generator=generator, dtype=torch.float64) for n in ((9, 4), (9,), (4 + bias,)))
+    weight = torch.tensor([1.0, 1, 0, 1, 0, 1, 1, 0, 1], dtype=torch.float64) if weighted else None
+    model, batch = linear(bias, 4), Batch(x, y, weight)
+
+    at.requires_grad_()
+    residual = functional_call(model, {"w": at}, (x,)) - y
+    shares = torch.full_like(y, 1 / 9) if weight is None else weight / weight.sum()
+    loss = (0.5 * residual.square() * shares).sum()
+    (expected,) = torch.autograd.grad(loss, at)
+
+    w = Params(w=at.detach())
+    for whole in (batch, model.summarise(batch)):
+        torch.testing.assert_close(model.batch_gradient(w, whole)["w"], expected, rtol=1e-12, atol=1e-14)
+        torch.testing.assert_close(model.batch_loss(w, whole), loss.detach(), rtol=1e-12, atol=1e-14)
+    gradients = Quadratic(*(part[None] for part in model.summarise(batch))).gradients(w["w"][None])
+    torch.testing.assert_close(gradients[0], expected, rtol=1e-12, atol=1e-14)
+
+
+def test_a_summary_with_padding_is_that_of_the_rows_that_count():
+    padded = Batch(X, Y, torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64))
+    for a, b in zip(linear().summarise(padded), linear().summarise(Batch(X[:2], Y[:2])), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-15, atol=0)
+
+
+def test_only_the_linear_model_has_a_summary():
+    batch = Batch(X, torch.tensor([0, 1, 0]))
+    assert isinstance(Task(linear()).summarise(Batch(X, Y)), Quadratic)
+    assert make_task("softmax", features=1).summarise(batch) is batch

@@ -1,0 +1,167 @@
+"""A private checkout with a small config, run once for all tests; each test works on a copy of what came out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from filelock import FileLock
+
+from fedrepro.config import ROOT, read_yaml
+
+PARTS = ("Snakefile", "Makefile", "pyproject.toml", "workflow", "scripts", "config", "notebooks", "src", "envs")
+#: what is kept of the dfl study
+EXPERIMENTS = ("line", "faults")
+ARTEFACTS = ("fig3b", "faults")
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A folder with the workflow, its own source (not the installed one) and its own cache."""
+
+    folder: Path
+
+    def environment(self, **more: str) -> dict[str, str]:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        own = {"PYTHONPATH": str(self.folder / "src"), "XDG_CACHE_HOME": str(self.folder / "cache"), "PATH": path}
+        return {**os.environ, **own, **more}
+
+    def snakemake(self, *targets: str, config: tuple[str, ...] = (), options: tuple[str, ...] = (), **environment: str):
+        """`make reproduce` without make: the local profile at smoke scale."""
+        command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/local", "--cores", "2"]
+        return subprocess.run(
+            [*command, *options, "--config", "scale=smoke", *config, "--", *targets],
+            cwd=self.folder,
+            env=self.environment(**environment),
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    def jobs(self, *targets: str, config: tuple[str, ...] = ()) -> set[str]:
+        """What a run would do, as the jobs' messages, without the target itself."""
+        done = self.snakemake(*targets, config=config, options=("--dry-run",))
+        assert done.returncode == 0, done.stderr
+        listed = done.stderr.partition("Building DAG of jobs...\n")[2].partition("Reasons:")[0].splitlines()
+        if listed[:1] and listed[0].startswith("Nothing to be done"):
+            return set()
+        assert len(listed) == len(set(listed))
+        return set(listed) - {*targets, "all"}
+
+    def append(self, path: str, text: str) -> None:
+        with open(self.folder / path, "a") as file:
+            file.write(text)
+
+    def rewrite(self, path: str, change) -> None:
+        """Read a YAML file, let `change` alter its content, write it back."""
+        content = read_yaml(self.folder / path)
+        change(content)
+        (self.folder / path).write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+
+    @property
+    def results(self) -> Path:
+        return self.folder / "results" / "smoke"
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """With the files' times, by which the workflow knows what is up to date."""
+    shutil.copytree(source, target, copy_function=shutil.copy2, symlinks=True)
+
+
+def make_checkout(folder: Path) -> Checkout:
+    """The sources of this checkout with two short experiments: dfl alone, and dfl beside fedprox and a fedavg whose
+    step is so long that it diverges."""
+    checkout = Checkout(folder)
+    folder.mkdir(parents=True)
+    for part in PARTS:
+        if (ROOT / part).is_dir():
+            copy_tree(ROOT / part, folder / part)
+        else:
+            shutil.copy2(ROOT / part, folder / part)
+    for path in (folder / "config" / "experiments").glob("*/*.yaml"):
+        if path.parent.name != "dfl" or path.stem not in EXPERIMENTS:
+            path.unlink()
+    for kind, suffix in (("artefacts", "yaml"), ("claims", "yaml"), ("published", "csv")):
+        for path in (folder / "config" / kind).glob(f"*.{suffix}"):
+            if path.stem != "dfl":
+                path.unlink()
+
+    def shorten(experiment: dict[str, Any]) -> None:
+        experiment["scales"]["smoke"] |= {"rounds": 6, "seeds": 2, "local": {"steps": 20}}
+
+    def add_methods(experiment: dict[str, Any]) -> None:
+        shorten(experiment)
+        experiment["algorithms"] |= {"fedprox": {"lr": 0.05}, "wild": {"method": "fedavg", "lr": 1.0e6}}
+
+    def keep_artefacts(artefacts: dict[str, Any]) -> None:
+        for name in set(artefacts) - set(ARTEFACTS):
+            del artefacts[name]
+
+    def keep_claims(file: dict[str, Any]) -> None:
+        file["claims"] = [c for c in file["claims"] if set(named_experiments(c)) <= set(EXPERIMENTS)]
+
+    checkout.rewrite("config/experiments/dfl/line.yaml", shorten)
+    checkout.rewrite("config/experiments/dfl/faults.yaml", add_methods)
+    checkout.rewrite("config/artefacts/dfl.yaml", keep_artefacts)
+    checkout.rewrite("config/claims/dfl.yaml", keep_claims)
+    keep_shown(folder / "notebooks" / "dfl.ipynb")
+    return checkout
+
+
+def named_experiments(tree: Any):
+    """Every value under a key `experiment`."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from [value] if key == "experiment" else named_experiments(value)
+
+
+def keep_shown(notebook: Path) -> None:
+    """Leave out the lines that show artefacts which the small config does not have."""
+    content = json.loads(notebook.read_text())
+    for cell in content["cells"]:
+        cell["source"] = [
+            line
+            for line in cell["source"]
+            if not (shown := re.search(r'\.show\("(\w+)"\)', line)) or shown[1] in ARTEFACTS
+        ]
+    notebook.write_text(json.dumps(content))
+
+
+@pytest.fixture(scope="session")
+def first_run(tmp_path_factory) -> tuple[Checkout, dict[str, Any]]:
+    """The small checkout after its first run, and how that run went. Tests may read it and must not change it.
+
+    Shared by all workers: the first to come runs it, the others wait.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, outcome = shared / "checkout", shared / "checkout.json"
+    with FileLock(shared / "checkout.lock"):
+        if not outcome.exists():
+            done = make_checkout(folder).snakemake("all")
+            outcome.write_text(json.dumps({"returncode": done.returncode, "err": done.stderr, "out": done.stdout}))
+    return Checkout(folder), json.loads(outcome.read_text())
+
+
+@pytest.fixture
+def checkout(first_run, tmp_path) -> Checkout:
+    """A copy of the checkout and its results, to be changed at will."""
+    finished, outcome = first_run
+    assert outcome["returncode"] == 0, outcome["err"]
+    copy_tree(finished.folder, tmp_path / "checkout")
+    return Checkout(tmp_path / "checkout")
+
+
+@pytest.fixture
+def fresh(tmp_path) -> Checkout:
+    """The checkout before any run."""
+    return make_checkout(tmp_path / "checkout")
