@@ -19,20 +19,25 @@ from typing import Any
 from fedrepro.config import ROOT, validate
 from fedrepro.errors import UserError, nearest
 from fedrepro.experiment import Experiment
-from fedrepro.files import sha256_of, write_atomically
+from fedrepro.files import sha256, sha256_of, write_atomically
 
 _REMEMBERED = Path(".snakemake") / "fedrepro"
 
 
-def check_once(experiments: Iterable[Experiment]) -> None:
-    """`check_all`, unless this very config passed with this very code before."""
-    experiments = list(experiments)
+def check_once(experiments: Iterable[Experiment], claims: Iterable[Path] = ()) -> None:
+    """`check_all` and the claims files, unless this very config passed with this very code before."""
+    experiments, claims = list(experiments), list(claims)
     sources = sorted((ROOT / "src" / "fedrepro").rglob("*.py"))
     code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    mark = _REMEMBERED / f"checked-{sha256_of([code, [(e.id, e.spec) for e in experiments]])[:32]}"
+    config = [[(e.id, e.spec) for e in experiments], [(str(path), sha256(path)) for path in claims]]
+    mark = _REMEMBERED / f"checked-{sha256_of([code, config])[:32]}"
     if mark.exists():
         return
+    from fedrepro.ledger import load_claims  # here, as all that needs more than the standard library's time
+
     check_all(experiments)
+    for path in claims:
+        load_claims(path)
     with contextlib.suppress(OSError):  # a read-only folder costs two seconds a start, no more
         write_atomically(mark, "")
 

@@ -6,6 +6,8 @@ An error names the file, the key and, where a name is wrong, the nearest valid o
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -69,41 +71,61 @@ def schema(name: str) -> dict[str, Any]:
     return json.loads((SCHEMAS / f"{name}.schema.json").read_text())
 
 
-def validate(value: Any, name: str | dict[str, Any], path: Path | str, at: str = "") -> None:
-    """Raise a one-line UserError where `value` breaks the schema (a name, or the schema itself)."""
+def validate(
+    value: Any,
+    name: str | dict[str, Any],
+    path: Path | str,
+    at: str = "",
+    place: Callable[[list], list] = list,
+) -> None:
+    """Raise a one-line UserError where `value` breaks the schema (a name, or the schema itself).
+
+    `at` goes before the key; `place` may turn the way to it, a list, into one that says more.
+    """
     rules = schema(name) if isinstance(name, str) else name
     errors = _Validator(rules).iter_errors(value)
-    error = min(errors, key=lambda e: (len(e.absolute_path), str(e.validator)), default=None)
+    # A misspelt key is also a missing one, and the misspelling is what helps.
+    error = min(errors, key=lambda e: (e.validator != "additionalProperties", len(e.absolute_path)), default=None)
     if error is not None:
-        raise UserError(f"{path}: {_explain(_deepest(error), at)}")
+        error = _telling(error)
+        key = ".".join(filter(None, [at, *map(str, place(list(error.absolute_path)))]))
+        raise UserError(f"{path}: {_explain(error, key)}")
 
 
-def _deepest(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
+def _telling(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
     """Of the alternatives of an anyOf or oneOf, the one that got furthest says most: a size that is too small is
     nearer to being a size than to being the word `all`."""
-    while error.context:
+    while error.context and not _alternatives(error):
         error = max(error.context, key=lambda e: (len(e.absolute_path), e.validator not in ("const", "type")))
     return error
 
 
-def _explain(error: jsonschema.ValidationError, at: str) -> str:
-    key = ".".join(filter(None, [at, *map(str, error.absolute_path)])) or "the file"
-    if error.validator == "additionalProperties":
-        valid = error.schema.get("properties", {})
-        for unknown in error.instance:
-            if unknown not in valid:
-                where = f"{key}.{unknown}" if key != "the file" else unknown
-                return f"unknown key '{where}'{nearest(unknown, valid)}"
-    if error.validator == "required":
-        missing = next(k for k in error.validator_value if k not in error.instance)
-        return f"{key}: '{missing}' is missing"
-    if error.validator == "enum":
-        return f"{key}: {error.instance!r} is unknown{nearest(error.instance, map(str, error.validator_value))}"
-    if error.validator == "type":
-        wanted = error.validator_value
-        wanted = " or ".join(wanted) if isinstance(wanted, list) else wanted
-        return f"{key}: {error.instance!r} is not of type {wanted}"
-    if error.validator in ("minimum", "exclusiveMinimum"):
-        sign = "≥" if error.validator == "minimum" else ">"
-        return f"{key}: {error.instance!r} is too small, must be {sign} {error.validator_value}"
-    return f"{key}: {error.message.splitlines()[0][:200]}"
+def _alternatives(error: jsonschema.ValidationError) -> list[str]:
+    """The keys of a rule that asks for exactly one of several."""
+    rule = error.validator_value
+    if error.validator == "oneOf" and all(list(option) == ["required"] for option in rule):
+        return [option["required"][0] for option in rule]
+    return []
+
+
+def _explain(error: jsonschema.ValidationError, key: str) -> str:
+    value, rule, where = error.instance, error.validator_value, key or "the file"
+    match error.validator:
+        case "additionalProperties":
+            valid = error.schema.get("properties", {})
+            pattern = re.compile("|".join(error.schema.get("patternProperties", {})) or r"(?!)")
+            unknown = next(k for k in value if k not in valid and not pattern.search(k))
+            return f"unknown key '{key}{'.' if key else ''}{unknown}'{nearest(unknown, valid)}"
+        case "oneOf" if _alternatives(error):
+            return f"{where}: needs exactly one of {', '.join(_alternatives(error))}"
+        case "required":
+            return f"{where}: '{next(k for k in rule if k not in value)}' is missing"
+        case "enum":
+            return f"{where}: {value!r} is unknown{nearest(value, map(str, rule))}"
+        case "type":
+            wanted = " or ".join(rule) if isinstance(rule, list) else rule
+            return f"{where}: {repr(value)[:80]} is not of type {wanted}"
+        case "minimum" | "exclusiveMinimum":
+            sign = "≥" if error.validator == "minimum" else ">"
+            return f"{where}: {value!r} is too small, must be {sign} {rule}"
+    return f"{where}: {' '.join(error.message.split())[:200]}"

@@ -39,7 +39,7 @@ class Layout:
         self.experiments = load_experiments(self.folder, self.scale)
         self.artefacts = load_artefacts(self.folder, self.experiments)
         self.chosen = select(self.only, self.artefacts)
-        check_once(self.experiments.values())
+        check_once(self.experiments.values(), sorted((self.folder / "claims").glob("*.yaml")))
 
     # -- what is asked for ---------------------------------------------------------------------------------
 

@@ -24,21 +24,18 @@ The column `ours` is mean ± standard deviation over seeds; ci_low, ci_high are 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pandas as pd
-import yaml
 
 from fedrepro import intervals
+from fedrepro.config import read_yaml, validate
 from fedrepro.errors import UserError, nearest
 from fedrepro.intervals import Interval, Measured, Untested, at_least, measure, within
 
-SCHEMA = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "claims.schema.json"
 COLUMNS = [
     *("claim", "study", "source", "kind", "statement", "published", "ours", "ci_low", "ci_high"),
     *("verdict", "reason", "data", "scale", "seeds"),
@@ -249,16 +246,16 @@ def _printed(claim: dict, study: str, published: pd.DataFrame | None) -> tuple[f
     return number, text
 
 
-def load_claims(path: str | Path, schema: Path = SCHEMA) -> dict:
+def load_claims(path: str | Path) -> dict:
     """The claims file, valid by the schema, with sound expressions and no id twice; else UserError."""
-    try:
-        claims = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise UserError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
-    validator = jsonschema.Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
-    # A misspelt key is also a missing one: the misspelling is what helps, so it goes first.
-    for error in sorted(validator.iter_errors(claims), key=lambda e: e.validator != "additionalProperties"):
-        raise UserError(f"{path}: {_explain(error, claims)}")
+    claims = read_yaml(Path(path))
+
+    def by_id(place: list) -> list:
+        if len(place) < 2 or not isinstance(claims["claims"][place[1]], dict):
+            return place
+        return [claims["claims"][place[1]].get("id", f"claim {place[1] + 1}"), *place[2:]]
+
+    validate(claims, "claims", path, place=by_id)
     seen = set()
     for claim in claims["claims"]:
         if claim["id"] in seen:
@@ -270,23 +267,3 @@ def load_claims(path: str | Path, schema: Path = SCHEMA) -> dict:
             except ValueError as error:
                 raise UserError(f"{path}: {claim['id']}.expression: {error}") from error
     return claims
-
-
-def _explain(error: jsonschema.ValidationError, claims: dict) -> str:
-    """One line for a schema error: `agreement.ours: unknown key 'rond'; did you mean 'round'?`."""
-    path, value, rule = list(error.absolute_path), error.instance, error.validator_value
-    if len(path) > 1 and isinstance(claims["claims"][path[1]], dict):
-        path = [claims["claims"][path[1]].get("id", f"claim {path[1] + 1}"), *path[2:]]
-    place = ".".join(map(str, path)) or "top level"
-    match error.validator:
-        case "additionalProperties":
-            known = error.schema.get("properties", {})
-            unknown = next(key for key in value if repr(key) in error.message)
-            return f"{place}: unknown key '{unknown}'{nearest(unknown, known)}"
-        case "enum":
-            return f"{place}: '{value}' is not valid{nearest(value, rule)}"
-        case "oneOf":
-            return f"{place}: needs exactly one of {', '.join(option['required'][0] for option in rule)}"
-        case "type":
-            return f"{place}: must be of type {rule}, is {type(value).__name__} {str(value)[:40]!r}"
-    return f"{place}: {' '.join(error.message.split())}"

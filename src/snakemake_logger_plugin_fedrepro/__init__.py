@@ -62,10 +62,13 @@ class LogHandler(LogHandlerBase):
             self.failed += 1
             self.running.pop(getattr(record, "jobid", None), None)
             self._say(self._failure(record))
-        elif event == LogEvent.ERROR or (record.levelno >= logging.WARNING and event is None):
+        elif event == LogEvent.ERROR or (event is None and self._worth_saying(record)):
             self._say(record.getMessage())
-        elif self.common_settings.dryrun and event is None and record.getMessage() not in ("", "None"):
-            self._say(record.getMessage())
+
+    def _worth_saying(self, record: logging.LogRecord) -> bool:
+        """Warnings, and in a dry run whatever snakemake has to say."""
+        talk = self.common_settings.dryrun and record.getMessage() not in ("", "None")
+        return talk or record.levelno >= logging.WARNING
 
     def left(self) -> float:
         """Seconds of work not yet done, at the pace of what was done so far."""

@@ -97,7 +97,7 @@ def test_accepts_what_is_right():
         ({"local.batch": -8}, "local.batch: -8 is too small, must be ≥ 1"),
         ({"local.batch": "whole"}, "local.batch: 'full' was expected"),
         ({"participation.clients": 0}, "participation.clients: 0 is too small, must be ≥ 1"),
-        ({"local.steps": ...}, "local: 'epochs' is missing"),
+        ({"local.steps": ...}, "local: needs exactly one of epochs, steps"),
         ({"algorithms": {}}, "algorithms: {} should be non-empty"),
         ({"algorithms": {"FedAvg": {}}}, "algorithms: 'FedAvg' does not match"),
         ({"scales.smoke": {"dtype": "float32"}}, "unknown key 'scales.smoke.dtype'"),
