@@ -31,10 +31,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fedrepro import intervals
+from fedrepro import quantities
+from fedrepro.arithmetic import check_expression, evaluate
 from fedrepro.config import read_yaml, validate
 from fedrepro.errors import UserError, nearest
-from fedrepro.intervals import Interval, Measured, Untested, at_least, measure, within
+from fedrepro.intervals import Interval, at_least, difference, interval, within
+from fedrepro.quantities import Measured, Untested, measure
 
 COLUMNS = [
     *("claim", "study", "source", "kind", "statement", "published", "ours", "ci_low", "ci_high"),
@@ -149,16 +151,16 @@ def _comparison(claim: dict, number: float | None, study: str, tables: dict) -> 
     """The columns of a claim decided over seeds; two quantities are paired over their common seeds."""
     first, second = _quantities(claim)
     favoured = measure(tables, study, first)
-    x, ours, methods = favoured.values.to_numpy(), intervals.spread(favoured.values), [("", favoured)]
+    x, ours, methods = favoured.values.to_numpy(), quantities.spread(favoured.values), [("", favoured)]
     if second:
         other = measure(tables, study, second)
         seeds = sorted(set(favoured.values.index) & set(other.values.index))
         left, right = favoured.values.loc[seeds].to_numpy(), other.values.loc[seeds].to_numpy()
-        x = intervals.difference(*((right, left) if claim.get("by") == "lower" else (left, right)))
-        names = intervals.label(first, second), intervals.label(second, first)
-        ours = f"{names[0]} {intervals.spread(left)}, {names[1]} {intervals.spread(right)}"
+        x = difference(*((right, left) if claim.get("by") == "lower" else (left, right)))
+        names = quantities.label(first, second), quantities.label(second, first)
+        ours = f"{names[0]} {quantities.spread(left)}, {names[1]} {quantities.spread(right)}"
         methods = [(f" of {names[0]}", favoured), (f" of {names[1]}", other)]
-    ci = intervals.interval(x, f"{study}/{claim['id']}")
+    ci = interval(x, f"{study}/{claim['id']}")
     verdict, reason = _decide(claim, number, x, ci, favoured)
     reason = "ours − limit: " * bool(second and "by" not in claim) + reason
     reason += "".join(method.losses(of) for of, method in methods)
@@ -204,9 +206,9 @@ def _consistency(claim: dict, stated: float, study: str, tables: dict, published
                 raise Untested(f"no seed is left for '{name}'{measured[-1].losses()}")
             numbers[name] = float(measured[-1].values.mean())
         else:
-            numbers[name], _ = intervals.number_of(ref, study, published)
+            numbers[name], _ = quantities.number_of(ref, study, published)
     try:
-        result = intervals.evaluate(claim["expression"], numbers)
+        result = evaluate(claim["expression"], numbers)
     except ValueError as error:
         raise Untested(f"expression: {error}") from error
     verdict, reason = rule_consistency(result, stated, claim["tolerance"]["absolute"], bool(measured))
@@ -231,16 +233,16 @@ def _quantities(claim: dict) -> tuple[dict, dict | None]:
 def _printed(claim: dict, study: str, published: pd.DataFrame | None) -> tuple[float | None, str]:
     """The printed number that the rule needs, if any, and the column `published`."""
     ref = claim.get("published", claim.get("published_id", claim.get("stated")))
-    number, text = (None, "") if ref is None else intervals.number_of(ref, study, published)
+    number, text = (None, "") if ref is None else quantities.number_of(ref, study, published)
     match claim["kind"]:
         case "ordering":
             better, worse = _quantities(claim)
             sign, by = ">" if claim["by"] == "higher" else "<", f" by {text}" * bool(text)
-            text = f"{intervals.label(better, worse)} {sign} {intervals.label(worse, better)}{by}"
+            text = f"{quantities.label(better, worse)} {sign} {quantities.label(worse, better)}{by}"
         case "threshold":
             ours, other = _quantities(claim)
             sign, limit = ("≤", claim["at_most"]) if "at_most" in claim else ("≥", claim["at_least"])
-            text = f"{sign} {intervals.label(other, ours) if other else f'{limit:.6g}'}"
+            text = f"{sign} {quantities.label(other, ours) if other else f'{limit:.6g}'}"
         case "trend":
             text = f"{claim['direction']} with {claim['ours']['along']}"
     return number, text
@@ -263,7 +265,7 @@ def load_claims(path: str | Path) -> dict:
         seen.add(claim["id"])
         if claim["kind"] == "consistency":
             try:
-                intervals.check_expression(claim["expression"], claim["numbers"])
+                check_expression(claim["expression"], claim["numbers"])
             except ValueError as error:
                 raise UserError(f"{path}: {claim['id']}.expression: {error}") from error
     return claims

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from fedrepro import intervals, ledger
+from fedrepro import arithmetic, intervals, ledger, quantities
 from fedrepro.config import SCHEMAS
 from fedrepro.errors import UserError
 
@@ -456,7 +456,7 @@ def test_consistency_with_measured_numbers_blames_us_not_the_paper():
     ],
 )
 def test_expressions(text, result):
-    assert intervals.evaluate(text, {"a": 2, "b": 3}) == result
+    assert arithmetic.evaluate(text, {"a": 2, "b": 3}) == result
 
 
 UNSAFE = [
@@ -490,7 +490,7 @@ UNSAFE = [
 @pytest.mark.parametrize("text", UNSAFE)
 def test_unsafe_expressions_are_refused_before_anything_runs(text):
     with pytest.raises(ValueError, match=r".") as refused:
-        intervals.check_expression(text, ["a"])
+        arithmetic.check_expression(text, ["a"])
     assert "\n" not in str(refused.value)
     assert verdict_of(consistency(text, a=1))["verdict"] == "not tested"
 
@@ -512,7 +512,7 @@ def test_unsafe_expressions_are_refused_before_anything_runs(text):
 def test_expressions_without_a_value_end_soon(text, words):
     start = time.monotonic()
     with pytest.raises(ValueError, match=words):
-        intervals.evaluate(text, {"a": 1.0})
+        arithmetic.evaluate(text, {"a": 1.0})
     assert time.monotonic() - start < 1
     assert verdict_of(consistency(text, a=1))["verdict"] == "not tested"
 
@@ -721,7 +721,7 @@ def test_printed_numbers_do_not_depend_on_our_data():
 
 
 def number(table, **keys) -> list[float]:
-    return intervals.measure({"dfl/line": table}, "dfl", {**OURS, **keys}).values.tolist()
+    return quantities.measure({"dfl/line": table}, "dfl", {**OURS, **keys}).values.tolist()
 
 
 def test_quantity_rounds_and_reductions():
@@ -757,14 +757,14 @@ def test_quantity_clients_and_groups():
 
 def test_overall_rows_are_not_averaged_with_those_of_clients():
     table = pd.concat([runs([1, 1]), runs([3, 3], client=0)])
-    with pytest.raises(intervals.Untested, match="must say which client: dfl/line has '-1', '0'"):
+    with pytest.raises(quantities.Untested, match="must say which client: dfl/line has '-1', '0'"):
         number(table)
 
 
 def test_splits_and_settings_are_not_averaged():
-    with pytest.raises(intervals.Untested, match="must say which split: dfl/line has 'test', 'train'"):
+    with pytest.raises(quantities.Untested, match="must say which split: dfl/line has 'test', 'train'"):
         number(pd.concat([runs([1, 1]), runs([3, 3], split="train")]))
-    with pytest.raises(intervals.Untested, match="must say which setting"):
+    with pytest.raises(quantities.Untested, match="must say which setting"):
         number(grid([[1, 2]], [0.1, 0.5]))
 
 
@@ -795,7 +795,7 @@ def test_quantity_setting_may_name_some_of_the_pairs():
     table = grid([[1, 2, 3]], ["0.1,steps=5", "0.5,steps=5", "0.1,steps=50"])
     assert number(table, setting="steps=5,gamma=0.5") == [2]
     assert number(table, setting="steps=50") == [3]
-    with pytest.raises(intervals.Untested, match="must say which setting"):
+    with pytest.raises(quantities.Untested, match="must say which setting"):
         number(table, setting="gamma=0.1")
     exact = pd.concat([table, grid([[7]], ["0.1"])])
     assert number(exact, setting="gamma=0.1") == [7]

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from fedrepro import report
-from fedrepro.report import VERDICTS, build_report
+from fedrepro.report import artefacts, build_report, formats
+from fedrepro.report.claims import VERDICTS
 
 LEDGER = [
     "claim",
@@ -301,11 +302,11 @@ def test_cost_failures_assumed_errata_and_notebooks(results):
 
 
 def test_table_is_html_and_says_when_it_is_cut(tmp_path):
-    write_artefact(tmp_path, "dfl/table1", kind="table", rows=report.MAX_ROWS)
+    write_artefact(tmp_path, "dfl/table1", kind="table", rows=formats.MAX_ROWS)
     _, page = build(tmp_path)
     assert "row 199" in page.text
     assert "rows are shown" not in page.text
-    write_artefact(tmp_path, "dfl/table1", kind="table", rows=report.MAX_ROWS + 50)
+    write_artefact(tmp_path, "dfl/table1", kind="table", rows=formats.MAX_ROWS + 50)
     _, page = build(tmp_path)
     assert "row 199" in page.text
     assert "row 200" not in page.text
@@ -381,7 +382,7 @@ def test_studies_choose_what_is_shown(results):
 
 
 def test_large_csv_is_linked_beside_the_page(results, monkeypatch):
-    monkeypatch.setattr(report, "MAX_EMBED_BYTES", 10)
+    monkeypatch.setattr(artefacts, "MAX_EMBED_BYTES", 10)
     _, page = build(results)
     link = next(link for link in page.all("a") if link.get("download") == "dfl_fig3.csv")
     assert link["href"] == "../artefacts/dfl/fig3.csv"
@@ -408,19 +409,19 @@ def test_unknown_verdict_is_shown(tmp_path):
     ],
 )
 def test_short_number(text, shown):
-    assert report.short_number(text) == shown
+    assert formats.short_number(text) == shown
 
 
 def test_short_numbers_share_their_decimals():
-    assert report.short_numbers(["0.0049464", "0.014691234", "", "0.02"]) == [
+    assert formats.short_numbers(["0.0049464", "0.014691234", "", "0.02"]) == [
         "0.00495",
         "0.01469",
         "",
         "0.02000",
     ]
-    assert report.short_numbers(["0.80", "0.9"]) == ["0.80", "0.9"]
-    assert report.short_numbers(["1e-09", "123456789.0"]) == ["1e-09", "123,456,789"]
-    assert report.short_numbers(["FedAvg", "0.123456789"]) == ["FedAvg", "0.1235"]
+    assert formats.short_numbers(["0.80", "0.9"]) == ["0.80", "0.9"]
+    assert formats.short_numbers(["1e-09", "123456789.0"]) == ["1e-09", "123,456,789"]
+    assert formats.short_numbers(["FedAvg", "0.123456789"]) == ["FedAvg", "0.1235"]
 
 
 @pytest.mark.parametrize(
@@ -428,11 +429,11 @@ def test_short_numbers_share_their_decimals():
     [(0.44, "0.4 s"), (59.4, "59 s"), (200, "3 min 20 s"), (7500, "2 h 05 min"), (None, "–")],
 )
 def test_duration(seconds, shown):
-    assert report.duration(seconds) == shown
+    assert formats.duration(seconds) == shown
 
 
 def test_natural_order():
-    assert sorted(["fig10", "fig2", "table1", "fig2_3"], key=report.natural) == [
+    assert sorted(["fig10", "fig2", "table1", "fig2_3"], key=formats.natural) == [
         "fig2",
         "fig2_3",
         "fig10",

@@ -12,16 +12,14 @@ T_C + 1 and T_S + 1 steps; the text's T_C and T_S are used. Beyond the paper: af
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
-import networkx as nx
 import numpy as np
 import torch
 
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Metric
-from fedrepro.core.consensus import GRAPHS, contraction, metropolis, server_graph
-from fedrepro.errors import UserError, nearest
+from fedrepro.core.consensus import check_graph, contraction, furthest, mixing
+from fedrepro.errors import UserError
 
 DETAILED_EPOCHS = 3
 
@@ -50,26 +48,17 @@ class DFL(FedAvg):
         self.require(self.gamma >= 0, "gamma", "the step must be positive (0: use step_fraction)")
         self.require(0 < self.step_fraction < 1, "step_fraction", "Theorem 1 needs γ·L·T_C in (0, 1)")
         self.require(self.record in ("summary", "servers", "steps"), "record", "one of summary, servers, steps")
-        if self.graph not in {*GRAPHS, "edges"}:
-            raise UserError(f"DFL: graph = {self.graph!r}: unknown{nearest(self.graph, [*GRAPHS, 'edges'])}")
-        nodes = range(self.servers)
-        for key, links in (
-            ("edges", self.edges or []),
-            ("lost_link", [self.lost_link] if self.lost_link else []),
-        ):
-            for link in links:
-                valid = len(link) == 2 and link[0] != link[1] and all(node in nodes for node in link)
-                self.require(valid, key, f"{link} does not join two of the servers 0 … {self.servers - 1}")
-        self.require(self.lost_server is None or self.lost_server in nodes, "lost_server", "there is no such server")
+        try:
+            network = check_graph(self.servers, self.graph, self.edges)
+        except UserError as error:
+            raise UserError(f"DFL: {error}") from None
+        known = self.lost_server is None or self.lost_server in network
+        self.require(known, "lost_server", "there is no such server")
+        known = self.lost_link is None or (len(self.lost_link) == 2 and network.has_edge(*self.lost_link))
+        self.require(known, "lost_link", f"the graph '{self.graph}' has no such link")
         self.require(self.lost_at is None or self.lost_at >= 1, "lost_at", "rounds are counted from 1")
         for key in ("lost_server", "lost_link"):
             self.require(getattr(self, key) is None or self.lost_at is not None, key, "lost_at must say when")
-        network = server_graph(self.servers, self.graph, self.edges)
-        if not nx.is_connected(network):
-            parts = " | ".join(str(sorted(part)) for part in nx.connected_components(network))
-            raise UserError(f"DFL: graph is not connected (Assumption 1): the servers fall into {parts}")
-        known = self.lost_link is None or network.has_edge(*self.lost_link)
-        self.require(known, "lost_link", f"the graph '{self.graph}' has no such link")
 
     def resolve(self, problem):
         clients = len(problem.federation)
@@ -104,9 +93,9 @@ class DFL(FedAvg):
             raise UserError("DFL: every client takes part in every epoch; participation.clients must be 'all'")
         uploaded = uploads.stack().flatten(stacked=True)  # [M·N, P], by server
         values = [uploaded.view(len(alive), size, -1).mean(1)]  # (4); W [M, P] before each consensus step
-        mixing = self._mixing(tuple(alive), cohort.round).to(values[0])
+        a = self._mixing(alive, cohort.round).to(values[0])
         for _ in range(self.server_steps):
-            values.append(mixing @ values[-1])  # (5)
+            values.append(a @ values[-1])  # (5)
         servers = list(state["servers"])
         for i, row in zip(alive, values[-1], strict=True):
             servers[i] = servers[i].unflatten(row)
@@ -123,12 +112,10 @@ class DFL(FedAvg):
     def model(self, state, local, client):
         return state["servers"][max(client, 0) // state["size"]]
 
-    def _mixing(self, alive: tuple[int, ...], round: int) -> torch.Tensor:
-        """A over the servers that are left, without a link that is lost."""
-        lost = self.lost_at is not None and round >= self.lost_at
-        link = tuple(self.lost_link) if self.lost_link and lost else None
+    def _mixing(self, alive: list[int], round: int) -> torch.Tensor:
+        lost = self.lost_link and self.lost_at is not None and round >= self.lost_at
         edges = tuple(map(tuple, self.edges)) if self.edges else None
-        return _mixing(self.servers, self.graph, edges, alive, link)
+        return mixing(self.servers, self.graph, edges, tuple(alive), tuple(self.lost_link) if lost else None)
 
     def metrics(self, problem, state, round):
         q = problem.quadratics
@@ -147,24 +134,24 @@ class DFL(FedAvg):
             yield Metric("servers", self.servers)
             yield Metric("client_steps", problem.steps)
             # a server's messages in an epoch: to and from its clients, and at every consensus step its neighbours
-            degree = int((self._mixing(tuple(state["alive"]), 0) > 0).sum(1).max()) - 1
+            degree = int((self._mixing(state["alive"], 0) > 0).sum(1).max()) - 1
             yield Metric("messages", 2 * state["size"] + 2 * self.server_steps * degree)
-            yield Metric("sigma_A", contraction(self._mixing(tuple(state["alive"]), 0), self.server_steps))
+            yield Metric("sigma_A", contraction(self._mixing(state["alive"], 0), self.server_steps))
         else:
             before = state["values"][0]
-            yield Metric("gap_before", _furthest(before, before.mean(0)), "server")
-        yield Metric("gap", _furthest(w, w.mean(0)), "server")
+            yield Metric("gap_before", furthest(before, before.mean(0)), "server")
+        yield Metric("gap", furthest(w, w.mean(0)), "server")
         best = problem.minimiser
-        yield Metric("distance", _furthest(w, best), "server")
+        yield Metric("distance", furthest(w, best), "server")
         yield Metric("distance_mean", (w.mean(0) - best).norm().item(), "server")
         if self.lost_server is not None:
-            yield Metric("distance_survivors", _furthest(w, q.minimiser()), "server")
+            yield Metric("distance_survivors", furthest(w, q.minimiser()), "server")
         # γ < 1/L only shrinks a quadratic's gradient along local descent: an epoch's largest is its first.
         yield Metric("theta", gradients.norm(dim=1).max(), "server")
         yield Metric("alive", len(state["alive"]), "server")
         if "w" in problem.federation.facts:
             truth = torch.as_tensor(problem.federation.facts["w"]).to(w)
-            yield Metric("distance_true", _furthest(w, truth), "server")
+            yield Metric("distance_true", furthest(w, truth), "server")
         if self.record != "summary" and round > 0:
             every = self.record == "steps" and round <= DETAILED_EPOCHS
             steps = range(self.server_steps + 1) if every else (0, self.server_steps)
@@ -172,16 +159,3 @@ class DFL(FedAvg):
                 for server, row in zip(acted, state["values"][step].tolist(), strict=True):
                     for j, value in enumerate(row):
                         yield Metric(f"w{j}", value, "server", group=f"server {server}", step=step)
-
-
-@lru_cache
-def _mixing(servers: int, name: str, edges, alive: tuple[int, ...], lost_link) -> torch.Tensor:
-    graph = server_graph(servers, name, edges)
-    if lost_link:
-        graph.remove_edge(*lost_link)
-    return metropolis(graph.subgraph(alive))
-
-
-def _furthest(points: torch.Tensor, centre: torch.Tensor) -> float:
-    """max_i ‖points[i] − centre‖."""
-    return (points - centre).norm(dim=1).max().item()

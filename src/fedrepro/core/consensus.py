@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import networkx as nx
 import numpy as np
 import torch
 from torch import Tensor
+
+from fedrepro.errors import UserError, nearest
 
 GRAPHS = {
     "complete": nx.complete_graph,
@@ -25,6 +29,35 @@ def server_graph(servers: int, name: str, edges: list[list[int]] | None = None) 
     return graph
 
 
+def check_graph(servers: int, name: str, edges: list[list[int]] | None) -> nx.Graph:
+    """The graph, or a UserError: an unknown name, an edge to nowhere, or not connected (Assumption 1 of DFL)."""
+    if name not in {*GRAPHS, "edges"}:
+        raise UserError(f"graph = {name!r}: unknown{nearest(name, [*GRAPHS, 'edges'])}")
+    for edge in edges or []:
+        if len(edge) != 2 or edge[0] == edge[1] or not all(node in range(servers) for node in edge):
+            raise UserError(f"edges = {edges}: {edge} does not join two of the servers 0 … {servers - 1}")
+    graph = server_graph(servers, name, edges)
+    if not nx.is_connected(graph):
+        parts = " | ".join(str(sorted(part)) for part in nx.connected_components(graph))
+        raise UserError(f"graph is not connected (Assumption 1): the servers fall into {parts}")
+    return graph
+
+
+@lru_cache
+def mixing(
+    servers: int,
+    name: str,
+    edges: tuple[tuple[int, int], ...] | None,
+    alive: tuple[int, ...],
+    lost_link: tuple[int, int] | None,
+) -> Tensor:
+    """A over the servers that are left, without a link that is lost; the same tensor for the same question."""
+    graph = server_graph(servers, name, edges)
+    if lost_link:
+        graph.remove_edge(*lost_link)
+    return metropolis(graph.subgraph(alive))
+
+
 def metropolis(graph: nx.Graph) -> Tensor:
     """Doubly stochastic A [M, M], nodes in ascending order: a_ij = 1/(1 + max(d_i, d_j)) on edges, the rest of
     each row on the diagonal."""
@@ -34,6 +67,11 @@ def metropolis(graph: nx.Graph) -> Tensor:
         a[place[i], place[j]] = a[place[j], place[i]] = 1 / (1 + max(graph.degree[i], graph.degree[j]))
     np.fill_diagonal(a, 1 - a.sum(axis=1))
     return torch.from_numpy(a)
+
+
+def furthest(points: Tensor, centre: Tensor) -> float:
+    """max_i ‖points[i] − centre‖: [M, d], [d] → a number."""
+    return (points - centre).norm(dim=1).max().item()
 
 
 def contraction(mixing: Tensor, steps: int) -> float:

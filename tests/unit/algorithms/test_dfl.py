@@ -177,7 +177,7 @@ def test_only_the_clients_own_server_speaks_to_it():
         ({"servers": 3, "graph": "edges", "edges": [[0, 3]]}, r"edges .* \[0, 3\] does not join two of the servers"),
         ({"servers": 3, "graph": "edges", "edges": [[1, 1]]}, r"\[1, 1\] does not join two of the servers"),
         ({"servers": 5, "lost_at": 3, "lost_link": [0, 2]}, r"lost_link = \[0, 2\]: the graph 'ring' has no such link"),
-        ({"servers": 5, "lost_at": 3, "lost_link": [0, 7]}, r"lost_link .* \[0, 7\] does not join two of the servers"),
+        ({"servers": 5, "lost_at": 3, "lost_link": [0, 7]}, r"lost_link .* the graph .ring. has no such link"),
         ({"servers": 5, "lost_at": 3, "lost_server": 5}, "lost_server = 5: there is no such server"),
         ({"lost_at": 0, "lost_server": 1}, "lost_at = 0"),
         ({"lost_server": 1}, "lost_server = 1: lost_at must say when"),

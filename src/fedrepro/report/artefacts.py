@@ -1,0 +1,144 @@
+"""The figures and tables on the page: picture or rows, downloads, and where each comes from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from fedrepro.report.formats import (
+    DATA_LABELS,
+    MAX_ROWS,
+    MIME,
+    as_float,
+    as_text,
+    data_labels,
+    data_uri,
+    duration,
+    is_number,
+    natural,
+    relative_url,
+    short_numbers,
+)
+from fedrepro.report.gather import as_dict, as_dicts, parse_csv, read
+
+# A csv or svg above this is linked by its path instead: a page of 100 MB opens in no browser.
+MAX_EMBED_BYTES = 4_000_000
+
+
+def read_artefacts(results: Path, page_folder: Path, manifests: dict[str, dict], problems: list[str]) -> list[dict]:
+    """Every artefact with picture or table, downloads and provenance; the paper's own first, in its order."""
+    artefacts = []
+    for path in sorted(results.glob("artefacts/*/*.json")):
+        info = read(path, results, json.loads, problems)
+        if not isinstance(info, dict):
+            continue
+        name = f"{path.parent.name}/{path.stem}"
+        kind = "table" if info.get("kind") == "table" else "figure"
+        source = as_text(info.get("source"))
+        files = {suffix: path.with_suffix(f".{suffix}") for suffix in MIME}
+        picture = _picture(files) if kind == "figure" else None
+        artefact = {
+            "id": name,
+            "study": path.parent.name,
+            "title": as_text(info.get("title")) or name,
+            "caption": as_text(info.get("caption")),
+            "kind": kind,
+            "added": source == "added",
+            "source": source,
+            "scale": as_text(info.get("scale")),
+            "data": data_labels(info.get("data") if isinstance(info.get("data"), list) else [info.get("data")]),
+            "seeds": as_text(info.get("seeds")),
+            "diverged": int(as_float(info.get("diverged"))),
+            "picture": picture,
+            "broad": kind == "table" or (picture is not None and picture["width"] > 1.8 * picture["height"] > 0),
+            "table": _table(files["csv"], results, problems) if kind == "table" else None,
+            "downloads": _downloads(name, files, page_folder, has_picture=kind == "figure"),
+            "provenance": _provenance(info, manifests),
+            "claims": [],
+        }
+        artefacts.append(artefact)
+    return sorted(artefacts, key=lambda item: (item["added"], natural(item["id"])))
+
+
+def _picture(files: dict[str, Path]) -> dict | None:
+    """{uri, width, height} of the png, or of the svg where there is no png; None without either."""
+    for suffix in ("png", "svg"):
+        if files[suffix].is_file():
+            content = files[suffix].read_bytes()
+            # The size in a png's header lets the browser keep the place free until the picture is decoded.
+            sized = suffix == "png" and content[12:16] == b"IHDR"
+            width, height = (int.from_bytes(content[at : at + 4], "big") if sized else 0 for at in (16, 20))
+            return {"uri": data_uri(content, suffix), "width": width, "height": height}
+    return None
+
+
+def _table(path: Path, root: Path, problems: list[str]) -> dict | None:
+    """{head, rows: [[(shown, exact)]], numeric: [bool a column], total} of a csv file, cut at MAX_ROWS."""
+    rows = read(path, root, parse_csv, problems)
+    if not rows:
+        return None
+    head, total = rows[0], len(rows) - 1
+    # Lines may be of unequal length in a file that somebody has edited.
+    body = [(row + [""] * len(head))[: len(head)] for row in rows[1 : MAX_ROWS + 1]]
+    columns = [[row[at] for row in body] for at in range(len(head))]
+    shown = [short_numbers(column) for column in columns]
+    return {
+        "head": head,
+        "rows": [[(shown[at][line], row[at]) for at in range(len(head))] for line, row in enumerate(body)],
+        "numeric": [any(column) and all(is_number(cell) for cell in column if cell) for column in columns],
+        "total": total,
+    }
+
+
+def _downloads(name: str, files: dict[str, Path], page_folder: Path, *, has_picture: bool) -> list[dict]:
+    """{suffix, file, url, beside} for each file there is.
+
+    The url of a png that the page already shows is empty: the script takes it from the picture, so that the
+    page does not carry every picture twice.
+    """
+    downloads = []
+    for suffix in ("csv", "svg", "png"):
+        path = files[suffix]
+        if not path.is_file():
+            continue
+        beside = suffix != "png" and path.stat().st_size > MAX_EMBED_BYTES
+        if beside:
+            url = relative_url(path, page_folder)
+        elif suffix == "png" and has_picture:
+            url = ""
+        else:
+            url = data_uri(path.read_bytes(), suffix)
+        downloads.append({"suffix": suffix, "file": f"{name}.{suffix}".replace("/", "_"), "url": url, "beside": beside})
+    return downloads
+
+
+def _provenance(info: dict, manifests: dict[str, dict]) -> dict:
+    """The chain artefact → code and inputs → runs → data; a run is completed from its manifest."""
+    runs, data = [], {}
+    for run in as_dicts(info.get("runs")):
+        path = as_text(run.get("path"))
+        manifest = manifests.get(path, {})
+        source = as_dict(manifest.get("data"))
+        kind = DATA_LABELS.get(as_text(source.get("kind")), as_text(source.get("kind")))
+        checksum = as_text(run.get("data_sha256") or source.get("sha256"))
+        known = {"name": as_text(source.get("name")), "kind": kind, "sha256": checksum}
+        if checksum and not data.get(checksum, {}).get("name"):
+            data[checksum] = known
+        runs.append(
+            {
+                "path": path,
+                "experiment": as_text(run.get("experiment")),
+                "algorithm": as_text(run.get("algorithm")),
+                "seconds": duration(run.get("seconds", manifest.get("seconds"))),
+                "config": as_text(manifest.get("config_sha256")),
+                "code": as_text(manifest.get("code_sha256")),
+                "commit": as_text(manifest.get("commit")),
+                "data": checksum,
+            }
+        )
+    return {
+        "code": sorted((as_text(key), as_text(value)) for key, value in as_dict(info.get("code")).items()),
+        "inputs": [(as_text(item.get("path")), as_text(item.get("sha256"))) for item in as_dicts(info.get("inputs"))],
+        "runs": runs,
+        "data": list(data.values()),
+    }

@@ -1,0 +1,79 @@
+"""What the runs took: time, memory, machines, versions; and which of them diverged."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fedrepro.report.formats import MAX_ROWS, as_float, as_text, duration, natural
+from fedrepro.report.gather import as_dict, as_dicts
+
+
+def cost_of(runs: list[dict], studies: list[str]) -> dict:
+    """Time, memory and machines of the runs, by study and by (experiment, algorithm); diverged runs."""
+    diverged = [
+        {
+            "experiment": as_text(run["experiment"]),
+            "algorithm": as_text(run["algorithm"]),
+            **{key: as_text(item.get(key)) for key in ("setting", "seed", "round")},
+        }
+        for run in runs
+        for item in as_dicts(run.get("diverged"))
+    ]
+    by_study = []
+    for study in studies:
+        ours = [run for run in runs if run["study"] == study]
+        if not ours:
+            continue
+        groups: dict[tuple[str, str], list[dict]] = {}
+        for run in ours:
+            groups.setdefault((as_text(run["experiment"]), as_text(run["algorithm"])), []).append(run)
+        rows = [{"experiment": key[0], "algorithm": key[1], **_row(group)} for key, group in groups.items()]
+        rows.sort(key=lambda item: (natural(item["experiment"]), natural(item["algorithm"])))
+        by_study.append({"study": study, "rows": rows, **_row(ours)})
+    machines = Counter(_machine(run) for run in runs)
+    versions: dict[str, set[str]] = {}
+    for run in runs:
+        for name, version in as_dict(run.get("versions")).items():
+            versions.setdefault(as_text(name), set()).add(as_text(version))
+    return {
+        "total": _row(runs) if runs else None,
+        "studies": by_study,
+        "machines": sorted(machines.items()),
+        "versions": [(name, ", ".join(sorted(found))) for name, found in sorted(versions.items())],
+        "commits": sorted({as_text(run.get("commit")) for run in runs} - {""}),
+        "diverged": diverged[:MAX_ROWS],
+        "diverged_total": len(diverged),
+    }
+
+
+def _row(runs: list[dict]) -> dict:
+    """One line of the cost tables for several jobs together."""
+    seconds = [as_float(run.get("seconds")) for run in runs]
+    seeds = {as_text(seed) for run in runs for seed in (run.get("seeds") if isinstance(run.get("seeds"), list) else [])}
+    strategies = {as_text(as_dict(run.get("strategy")).get("name")) for run in runs} - {""}
+    return {
+        "jobs": len(runs),
+        "seeds": len(seeds),
+        "seconds": duration(sum(seconds)),
+        "longest": duration(max(seconds)),
+        "memory": f"{max(as_float(run.get('peak_memory_mb')) for run in runs):,.0f} MB",
+        "strategy": ", ".join(sorted(strategies)) or "–",
+        "steps": f"{sum(as_float(run.get('gradient_steps')) for run in runs):,.0f}",
+        "diverged": sum(len(as_dicts(run.get("diverged"))) for run in runs),
+        "resumed": sum(run.get("resumed_from") is not None for run in runs),
+    }
+
+
+def _machine(run: dict) -> str:
+    machine = as_dict(run.get("machine"))
+    parts = [as_text(machine.get("cpu"))]
+    if machine.get("cores"):
+        parts.append(f"{as_text(machine['cores'])} cores")
+    if machine.get("memory_gb"):
+        parts.append(f"{as_float(machine['memory_gb']):.3g} GB memory")
+    parts.append(as_text(machine.get("system")))
+    if run.get("device"):
+        parts.append(f"device {as_text(run['device'])}")
+    if run.get("threads"):
+        parts.append(f"{as_text(run['threads'])} thread{'' if run['threads'] == 1 else 's'} a job")
+    return ", ".join(filter(None, parts)) or "not recorded"

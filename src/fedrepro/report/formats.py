@@ -1,0 +1,104 @@
+"""Values as a reader sees them: texts, numbers, durations, labels, addresses; and the order of names."""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import quote
+
+MAX_ROWS = 200  # of any table on the page
+DATA_LABELS = {"real": "real data", "standin": "stand-in data", "synthetic": "synthetic data"}
+MIME = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv;charset=utf-8"}
+
+
+def as_text(value: object) -> str:
+    """Anything that JSON can hold, as one line for a reader."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={as_text(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(as_text, value))
+    return str(value)
+
+
+def as_float(value: object) -> float:
+    """The number, or 0.0 for what is no finite number."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return 0.0
+    return number if math.isfinite(number) else 0.0
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def short_number(text: str) -> str:
+    """A long number at four significant digits; a short one and other text stay as they are; nan is empty."""
+    text = text.strip()
+    if not is_number(text):
+        return text
+    value = float(text)
+    if math.isnan(value):
+        return ""
+    if len(text) <= 7 or not math.isfinite(value):
+        return text
+    return f"{value:,.0f}" if abs(value) >= 10_000 and abs(value) < 1e12 else f"{value:.4g}"
+
+
+def short_numbers(column: list[str]) -> list[str]:
+    """The cells of a column; one number of decimals for all where they are numbers of similar size."""
+    sizes = [abs(float(cell)) for cell in column if cell and is_number(cell)]
+    sizes = [size for size in sizes if size > 0 and math.isfinite(size)]
+    similar = bool(sizes) and max(sizes) < 1000 * min(sizes)
+    if not similar or max(map(len, column)) <= 7 or not all(is_number(cell) for cell in column if cell):
+        return [short_number(cell) for cell in column]
+    decimals = min(12, max(0, 3 - math.floor(math.log10(max(sizes)))))
+    return [f"{float(cell):.{decimals}f}" if cell and math.isfinite(float(cell)) else cell for cell in column]
+
+
+def duration(seconds: object) -> str:
+    """`0.4 s`, `12 s`, `3 min 20 s`, `2 h 05 min`; a dash where it is not known."""
+    if seconds is None:
+        return "–"
+    value = as_float(seconds)
+    if value < 10:
+        return f"{value:.1f} s"
+    whole = round(value)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Sort key with fig2 before fig10."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", text) if part]
+
+
+def data_labels(names: Iterable[object]) -> list[dict]:
+    """{css, text} for each kind of data; the stand-in first, because a reader must not miss it."""
+    names = sorted({as_text(name) for name in names} - {""}, key=lambda name: (name != "standin", name))
+    return [{"css": name if name in DATA_LABELS else "other", "text": DATA_LABELS.get(name, name)} for name in names]
+
+
+def data_uri(content: bytes, suffix: str) -> str:
+    return f"data:{MIME[suffix]};base64,{base64.b64encode(content).decode()}"
+
+
+def relative_url(path: Path, folder: Path) -> str:
+    """Address of `path` as seen from a page in `folder`."""
+    return quote(Path(os.path.relpath(path, folder)).as_posix())

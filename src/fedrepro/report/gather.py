@@ -1,0 +1,72 @@
+"""Reading what lies in the results folder; a missing or broken file is never a crash.
+
+`problems` collects a sentence for every file that is there but could not be read.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from fedrepro.report.formats import as_text
+
+
+def read(path: Path, root: Path, parse: Callable[[str], object], problems: list[str]) -> object | None:
+    """`parse` of the file's text; None where there is no file, or a broken one (then a sentence is kept)."""
+    if not path.is_file():
+        return None
+    try:
+        return parse(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, csv.Error) as error:
+        problems.append(f"{path.relative_to(root).as_posix()} could not be read: {error}")
+        return None
+
+
+def parse_csv(text: str) -> list[list[str]]:
+    """Rows of strings, blank lines left out."""
+    return [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+
+
+def as_dicts(value: object) -> list[dict]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def as_dict(value: object) -> dict:
+    return value if isinstance(value, dict) else {}
+
+
+def read_records(results: Path, name: str, keys: tuple[str, ...], problems: list[str]) -> list[dict[str, str]] | None:
+    """A JSON list of flat records as texts; None where the file is missing or broken."""
+    records = read(results / name, results, json.loads, problems)
+    if records is None:
+        return None
+    return [{key: as_text(record.get(key)) for key in keys} for record in as_dicts(records)]
+
+
+def read_failures(results: Path, problems: list[str]) -> list[dict[str, str]]:
+    """Jobs that failed: {title, log}."""
+    failures = []
+    for item in as_dicts(read(results / "failures.json", results, json.loads, problems)):
+        job = as_text(item.get("wildcards") or item.get("job"))
+        log = item.get("log_tail")
+        failures.append(
+            {
+                "title": " · ".join(filter(None, [as_text(item.get("rule")), job])) or "a job",
+                "log": "\n".join(map(as_text, log)) if isinstance(log, list) else as_text(log),
+            }
+        )
+    return failures
+
+
+def read_manifests(results: Path, problems: list[str]) -> dict[str, dict]:
+    """Manifests of runs by their path relative to `results`; other JSON files under runs/ are passed over."""
+    manifests = {}
+    for path in sorted(results.glob("runs/**/*.json")):
+        manifest = as_dict(read(path, results, json.loads, problems))
+        if "experiment" in manifest and "algorithm" in manifest:
+            study = as_text(manifest["experiment"]).partition("/")[0]
+            manifests[path.relative_to(results).as_posix()] = {**manifest, "study": study}
+    return manifests
