@@ -30,7 +30,7 @@ if "snakemake" in globals():
     with logged(snakemake.log[0]):
         out = snakemake.output
         failed = Path(snakemake.log[0]).with_suffix(".failed.ipynb")
-        # made absolute here: as a parameter of the rule it would re-run every notebook of a checkout that was moved
-        results = str(Path(snakemake.params.results).resolve())
-        parameters = {"results": results, "study": snakemake.wildcards.study}
+        # the absolute path is made here: as a parameter of the rule it would re-run the notebooks of a moved checkout
+        results = Path(out.notebook).resolve().parents[1]
+        parameters = {"results": str(results), "study": snakemake.wildcards.study}
         main(snakemake.input.notebook, parameters, out.notebook, out.page, failed)

@@ -20,8 +20,6 @@ rule execute_notebook:
     resources:
         mem_mb=2000,
         runtime=30,
-    params:
-        results=LAYOUT.results,
     message:
         "execute notebook {wildcards.study}"
     script:

@@ -22,10 +22,10 @@ class FedAvg(Algorithm):
         self.require(0 < self.decay <= 1, "decay", "must lie in (0, 1]")
 
     def client_update(self, task, message, local, batches):
-        w = message
+        w = message.clone()
         for t, batch in enumerate(batches):
             g = self.direction(task, w, batch, message)
-            w = w.add(g, alpha=-self.step(batches.round, batches.epoch(t)))
+            w = w.descend(g, self.step(batches.round, batches.epoch(t)))
         return w, local
 
     def server_update(self, state, uploads, cohort):

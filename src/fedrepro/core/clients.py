@@ -35,6 +35,8 @@ CALIBRATION_LOOP_CLIENTS = 8
 CALIBRATION_MARGIN = 1.25
 #: bytes of parameters stacked at a time; a round of more is cut into chunks.
 CHUNK_BYTES = 128 * 2**20
+#: rows of a round's mini-batches that are read beforehand for all clients at once; more are read step by step
+READY_BYTES = 64 * 2**20
 _STACKED = object()  # stands for a tensor in a structure
 
 
@@ -114,18 +116,20 @@ class Vmap:
         whole = self._stack_whole(works) if batches.whole is not None else None
         index = None if batches.index is None else torch.stack([w.batches.index for w in works])
         weight = None if batches.weight is None else torch.stack([w.batches.weight for w in works])
-
+        ready = None
+        if index is not None and index.numel() * batches.samples.x[0].nbytes <= READY_BYTES:
+            index, ready = None, batches.samples.rows(index)
         structure: list[Any] = []
 
-        def one_client(hyper, message, local, whole, index, weight):
-            mine = dataclasses.replace(batches, whole=whole, index=index, weight=weight)
+        def one_client(hyper, message, local, whole, index, weight, ready):
+            mine = dataclasses.replace(batches, whole=whole, index=index, weight=weight, ready=ready)
             result = _with(first.algorithm, hyper).client_update(task, message, local, mine)
             leaves, spec = _pytree.tree_flatten(result)
             structure[:] = [spec, [_STACKED if isinstance(leaf, Tensor) else leaf for leaf in leaves]]
             return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
-        stacked = (hyper, message, local, whole, index, weight)
-        axes = (_axes(hyper), message_axes, local_axes, _axes(whole), _axes(index), _axes(weight))
+        stacked = (hyper, message, local, whole, index, weight, ready)
+        axes = (_axes(hyper), message_axes, local_axes, *map(_axes, (whole, index, weight, ready)))
         outputs = torch.func.vmap(one_client, in_dims=axes)(*stacked)
         spec, leaves = structure
         outputs = iter(outputs)

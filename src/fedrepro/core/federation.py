@@ -27,6 +27,11 @@ class Samples(NamedTuple):
     x: Tensor
     y: Tensor
 
+    def rows(self, index: Tensor) -> Samples:
+        """The rows of any shape of index: [T, B] → x [T, B, ...], y [T, B, ...]."""
+        read = (part.index_select(0, index.reshape(-1)).reshape(*index.shape, *part.shape[1:]) for part in self)
+        return Samples(*read)
+
 
 @dataclass(frozen=True)
 class Holdings:
@@ -84,7 +89,8 @@ class Batches:
     """What one client works through in one round: iterating gives `steps` batches.
 
     index [T, B] are rows of `samples`, weight [T, B] marks padding in a short last batch (None: no padding).
-    A full batch is kept once, as `whole` (the batch or what the task summarised it to), and repeated.
+    A full batch is kept once, as `whole` (the batch or what the task summarised it to), and repeated. `ready` holds
+    the rows of all steps, x [T, B, ...] and y [T, B, ...], where they were read beforehand.
     """
 
     round: int
@@ -94,6 +100,7 @@ class Batches:
     index: Tensor | None = None
     weight: Tensor | None = None
     whole: object | None = None
+    ready: Samples | None = None
 
     def __len__(self) -> int:
         return self.steps
@@ -102,13 +109,13 @@ class Batches:
         if self.whole is not None:
             yield from itertools.repeat(self.whole, self.steps)
             return
-        # Reading many steps' rows at once is several times faster; many clients at once are many rows already.
-        together = 1 if inside_transform() else READ_AHEAD
-        for start in range(0, self.steps, together):
-            index = self.index[start : min(start + together, self.steps)]
-            x, y = (_read(part, index) for part in self.samples)
-            for t in range(len(index)):
-                yield Batch(x[t], y[t], None if self.weight is None else self.weight[start + t])
+        # Reading the rows of many steps at once is several times faster; many clients at once are many rows already.
+        ahead = self.steps if self.ready else 1 if inside_transform() else READ_AHEAD
+        for start in range(0, self.steps, ahead):
+            stop = min(start + ahead, self.steps)
+            read = self.ready or self.samples.rows(self.index[start:stop])
+            for t, x, y in zip(range(start, stop), read.x.unbind(0), read.y.unbind(0), strict=False):
+                yield Batch(x, y, None if self.weight is None else self.weight[t])
 
     def epoch(self, t: int) -> int:
         """The pass over the client's data, within the round, that step t belongs to."""
@@ -117,11 +124,6 @@ class Batches:
     def head(self, steps: int) -> Batches:
         """The first `steps` steps."""
         return replace(self, steps=min(steps, self.steps))
-
-
-def _read(part: Tensor, index: Tensor) -> Tensor:
-    """Rows of a tensor: [N, ...] and index [T, B] → [T, B, ...]."""
-    return part.index_select(0, index.reshape(-1)).reshape(*index.shape, *part.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ class LocalWork:
         steps, per_epoch = self.steps_for(len(rows))
         width = min(self.batch, len(rows))
         epochs = -(-steps // per_epoch)
-        order = np.argsort(rng.random((epochs, len(rows))), axis=1)
+        order = np.stack([rng.permutation(len(rows)) for _ in range(epochs)])
         padded = np.zeros((epochs, per_epoch * width), dtype=np.int64)
         padded[:, : len(rows)] = order
         index = torch.from_numpy(rows[padded].reshape(-1, width)[:steps])

@@ -34,6 +34,13 @@ class Params(dict[str, Tensor]):
         values = torch._foreach_add(list(self.values()), [other[k] for k in self], alpha=alpha)
         return Params(zip(self, values, strict=True))
 
+    def descend(self, gradient: Params, step: float | Tensor) -> Params:
+        """self − step · gradient, in the memory of `self` where that is possible: for a copy of one's own only."""
+        if isinstance(step, Tensor) or inside_transform():
+            return self.add(gradient, alpha=-step)
+        torch._foreach_add_(list(self.values()), [gradient[k] for k in self], alpha=-step)
+        return self
+
     def __add__(self, other: Params) -> Params:
         return self.add(other)
 

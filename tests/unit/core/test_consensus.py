@@ -62,6 +62,13 @@ def test_rows_follow_the_nodes_that_are_left():
     torch.testing.assert_close(a, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-15)
 
 
+def test_rows_are_in_the_order_of_the_nodes_numbers():
+    # the path 2–0–1, its nodes named in that order: node 0 is in the middle
+    a = metropolis(nx.Graph([(2, 0), (0, 1)]))
+    expected = [[T, T, T], [T, 2 * T, 0], [T, 0, 2 * T]]
+    torch.testing.assert_close(a, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-15)
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 def test_one_server_has_nobody_to_ask(name):
     assert metropolis(server_graph(1, name)).tolist() == [[1]]

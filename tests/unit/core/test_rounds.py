@@ -182,6 +182,27 @@ def test_all_start_from_the_same_model():
         assert loss == pytest.approx([0.5 / 3 + 8 * 2 / 3], rel=1e-14)
 
 
+class Inattentive(Local):
+    """A server that looks at its first client only."""
+
+    def server_update(self, state, uploads, cohort):
+        return {**state, "w": next(iter(uploads))}
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_clients_that_the_server_does_not_listen_to_work_all_the_same(strategy):
+    """Else their states would be lost, and the next replicate would get their results."""
+    deaf, attentive = (
+        run(line_task(), TWO_CLIENTS, make_plan(rounds=3), make(lr=0.1), make(lr=0.3), strategy=strategy)
+        for make in (Inattentive, Local)
+    )
+    for mine, theirs in zip(deaf.replicates, attentive.replicates, strict=True):
+        assert list(mine.local) == [0, 1]
+        for k in (0, 1):
+            torch.testing.assert_close(mine.local[k]["w"], theirs.local[k]["w"], rtol=1e-14, atol=0)
+        torch.testing.assert_close(mine.state["w"]["w"], theirs.local[0]["w"], rtol=1e-14, atol=0)
+
+
 # --- what is logged ---------------------------------------------------------------------------------------------------
 
 
