@@ -67,8 +67,9 @@ class Experiment:
         return settings
 
     def job_sha256(self, algorithm: str) -> str:
-        """What a training job depends on, apart from code, data and shard."""
-        spec = {k: v for k, v in self.spec.items() if k not in ("algorithms", "title", "source")}
+        """What a training job depends on, apart from code, data and shard: more seeds leave finished shards alone."""
+        apart = ("algorithms", "title", "source", "seeds", "seeds_per_job")
+        spec = {k: v for k, v in self.spec.items() if k not in apart}
         return sha256_of([self.id, spec, algorithm, self.methods()[algorithm], self.settings(algorithm)])
 
 

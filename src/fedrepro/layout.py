@@ -44,6 +44,10 @@ class Layout:
     # -- what is asked for ---------------------------------------------------------------------------------
 
     @property
+    def chosen_studies(self) -> list[str]:
+        return sorted({a.split("/")[0] for a in self.chosen})
+
+    @property
     def studies(self) -> list[str]:
         return sorted({e.study for e in self.experiments.values()})
 
@@ -136,6 +140,10 @@ class Layout:
     def study_tables(self, study: str) -> list[str]:
         return [self.at(f"tables/{e.id}.parquet") for e in self.experiments.values() if e.study == study]
 
+    def experiment_files(self, studies: list[str]) -> list[str]:
+        """The experiments' own files: the report and the notebooks list what is assumed in them."""
+        return [str(e.path) for e in self.experiments.values() if e.study in studies]
+
     def study_config(self, study: str, kind: str, suffix: str) -> list[str]:
         """config/<kind>/<study>.<suffix>, if there is one."""
         path = self.folder / kind / f"{study}.{suffix}"
@@ -149,7 +157,7 @@ class Layout:
 
     def partition_code(self, wildcards) -> list[str]:
         name = self.partitions[f"{wildcards.dataset}/{wildcards.partition}"]["name"]
-        return list(files_behind("fedrepro.preparation", module_of("partitions", name)))
+        return list(files_behind("fedrepro.preparation", "fedrepro.plotting", module_of("partitions", name)))
 
     def training_code(self, wildcards) -> list[str]:
         e = self.experiment(wildcards)

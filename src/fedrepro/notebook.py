@@ -51,7 +51,7 @@ class Study:
 
     def assumed(self, config: Path) -> pd.DataFrame:
         """The settings that the paper leaves open."""
-        return pd.DataFrame(assumed_settings(config, [self.name]))
+        return pd.DataFrame(assumed_settings((config / "experiments" / self.name).glob("*.yaml")))
 
     def cost(self) -> pd.DataFrame:
         """What each training job took."""

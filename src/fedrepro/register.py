@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -11,12 +11,10 @@ import pandas as pd
 _LINE = re.compile(r"^(?P<indent>\s*)(?P<key>[\w ]+):\s*(?P<value>[^#]*?)\s*(?:#(?P<comment>.*))?$")
 
 
-def assumed_settings(config: Path, studies: Sequence[str]) -> list[dict[str, str]]:
-    """Every `# assumed: …` of the experiments: file, key (with its parents), our value, the reason."""
+def assumed_settings(experiments: Iterable[Path]) -> list[dict[str, str]]:
+    """Every `# assumed: …` of the experiments' files: experiment, key (with its parents), our value, the reason."""
     found = []
-    for path in sorted((config / "experiments").glob("*/*.yaml")):
-        if path.parent.name not in studies:
-            continue
+    for path in sorted(experiments):
         parents: list[tuple[int, str]] = []
         for line in path.read_text().splitlines():
             match = _LINE.match(line)

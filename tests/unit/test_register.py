@@ -27,15 +27,16 @@ algorithms:
 def test_every_assumption_is_listed_with_its_full_key(tmp_path):
     write_yaml(tmp_path / "experiments" / "dfl" / "line.yaml", FILE)
     write_yaml(tmp_path / "experiments" / "sa" / "toy.yaml", "rounds: 3 # assumed: few\n")
-    found = assumed_settings(tmp_path, ["dfl"])
+    line, toy = (tmp_path / "experiments" / f"{name}.yaml" for name in ("dfl/line", "sa/toy"))
+    found = assumed_settings([line])
     assert found == [
         {"file": "dfl/line", "key": "dataset.noise", "value": "0.5", "reason": "the paper gives none"},
         {"file": "dfl/line", "key": "dataset.deep.er", "value": "[1, 2]", "reason": "two of them"},
         {"file": "dfl/line", "key": "model.name", "value": "linear", "reason": "neither loss nor start is named"},
         {"file": "dfl/line", "key": "algorithms.dfl.variants.no fault", "value": "{servers: 5}", "reason": "five"},
     ]
-    assert [a["file"] for a in assumed_settings(tmp_path, ["sa", "dfl"])] == ["dfl/line"] * 4 + ["sa/toy"]
-    assert assumed_settings(tmp_path, []) == []
+    assert [a["file"] for a in assumed_settings([toy, line])] == ["dfl/line"] * 4 + ["sa/toy"]
+    assert assumed_settings([]) == []
 
 
 def test_errata_are_the_claims_that_the_source_contradicts(tmp_path):

@@ -1,12 +1,16 @@
-"""Needs config/. Makes LAYOUT: the checked config, all paths, and which files a job needs."""
+"""Needs config/. Makes LAYOUT: the checked config, all paths, and which files a job needs.
+
+config/config.yaml is read here, not by `configfile:`, so that an error in it is one line too; --config goes over it.
+"""
 
 import sys
 
+from fedrepro.config import read_yaml
 from fedrepro.errors import UserError
 from fedrepro.layout import Layout
 
 try:
-    LAYOUT = Layout(config)
+    LAYOUT = Layout({**read_yaml("config/config.yaml"), **config})
 except UserError as error:
     sys.exit(f"error: {error}")
 

@@ -7,6 +7,7 @@ rule execute_notebook:
         notebook="notebooks/{study}.ipynb",
         artefacts=lambda w: [f for a in LAYOUT.artefacts_of(w.study) for f in LAYOUT.artefact_files(a)],
         ledger=LAYOUT.at("ledgers/{study}.csv"),
+        experiments=lambda w: LAYOUT.experiment_files([w.study]),
         code=LAYOUT.notebook_code,
     output:
         notebook=LAYOUT.at("notebooks/{study}.ipynb"),

@@ -7,6 +7,7 @@ rule build_report:
         artefacts=[f for a in LAYOUT.chosen for f in LAYOUT.artefact_files(a)],
         ledger=[LAYOUT.at("ledger.csv")] if LAYOUT.whole_studies else [],
         notebooks=[LAYOUT.at(f"notebooks/{study}.html") for study in LAYOUT.whole_studies],
+        experiments=LAYOUT.experiment_files(LAYOUT.chosen_studies),
         code=LAYOUT.report_code,
     output:
         page=LAYOUT.at("report/index.html"),
@@ -20,9 +21,8 @@ rule build_report:
         mem_mb=2000,
         runtime=20,
     params:
-        config=str(LAYOUT.folder),
         scale=LAYOUT.scale,
-        studies=sorted({a.split("/")[0] for a in LAYOUT.chosen}),
+        studies=LAYOUT.chosen_studies,
     message:
         "build report"
     script:

@@ -37,4 +37,6 @@ class FedAvg(Algorithm):
 
     def step(self, round: int, epoch: int):
         """The length of a local step in an epoch (counted from 0) of a round."""
-        return self.lr * self.decay**round
+        # In a grid over the decay it is a tensor, which must not decide; a constant step is not computed anew.
+        constant = isinstance(self.decay, float) and self.decay == 1.0
+        return self.lr if constant else self.lr * self.decay**round

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +28,7 @@ from fedrepro.core.task import Task
 if TYPE_CHECKING:
     from fedrepro.core.algorithm import Algorithm
 
-CALIBRATION_STEPS = 4
+CALIBRATION_STEPS = (2, 10)
 CALIBRATION_LOOP_CLIENTS = 8
 #: vmap must win by this factor to be chosen: below it the choice would flip with the machine's noise.
 CALIBRATION_MARGIN = 1.25
@@ -143,30 +142,45 @@ class Vmap:
 
 
 def calibrate(task: Task, works: Sequence[Work]) -> dict[str, float | str]:
-    """Time both strategies on a few steps of this round's own work; results are thrown away.
+    """Time both strategies on this round's own work, for a few steps, and choose; results are thrown away.
 
-    Returns {"name": …, "loop_ms": …, "vmap_ms": …} for the whole round's clients, a few steps each.
+    Returns {"name": …, "loop_ms": …, "vmap_ms": …}, the times extrapolated to a whole round.
     """
-    short = [w._replace(batches=w.batches.head(CALIBRATION_STEPS)) for w in works]
-    few = short[:CALIBRATION_LOOP_CLIENTS]
-    loop = _seconds(lambda: run_loop(task, few).finish()) * len(short) / len(few)
-    strategy = Vmap()
+    steps = max(len(w.batches) for w in works)
+    few = works[:CALIBRATION_LOOP_CLIENTS]
+    loop = _estimate(lambda s: run_loop(task, _short(few, s)).finish(), steps) * len(works) / len(few)
+    vectorised = Vmap()
     try:
-        together = _seconds(lambda: strategy(task, short).finish())
+        together = _estimate(lambda s: vectorised(task, _short(works, s)).finish(), steps)
     except (RuntimeError, NotImplementedError) as error:
         return {"name": "loop", "loop_ms": 1e3 * loop, "vmap_failed": str(error).splitlines()[0]}
     name = "vmap" if loop > CALIBRATION_MARGIN * together else "loop"
     return {"name": name, "loop_ms": 1e3 * loop, "vmap_ms": 1e3 * together}
 
 
+def _short(works: Sequence[Work], steps: int) -> list[Work]:
+    return [w._replace(batches=w.batches.head(steps)) for w in works]
+
+
+def _estimate(call: Callable[[int], object], steps: int) -> float:
+    """Seconds of `call(steps)`, from two short calls: what does not depend on the steps, and what each adds."""
+    few, more = (min(s, steps) for s in CALIBRATION_STEPS)
+    short = _seconds(lambda: call(few))
+    if few == steps:
+        return short
+    each = max(0.0, _seconds(lambda: call(more)) - short) / (more - few)
+    return short + each * (steps - few)
+
+
 def _seconds(call: Callable[[], object], repeats: int = 3) -> float:
+    """The shortest of a few: what else the machine does can only add."""
     call()
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return min(times)
 
 
 class _Shapes:
@@ -196,9 +210,15 @@ def _static(algorithm: Algorithm) -> tuple:
     return type(algorithm), repr(fixed)
 
 
-def _sizes(tree: Any) -> tuple:
-    leaves, spec = _pytree.tree_flatten(tree)
-    return tuple(tuple(v.shape) if isinstance(v, Tensor) else repr(v) for v in leaves), str(spec)
+def _sizes(tree: Any) -> Any:
+    """The shapes of a tree's tensors, and whatever else is in it."""
+    if isinstance(tree, Tensor):
+        return tuple(tree.shape)
+    if isinstance(tree, dict):
+        return tuple((k, _sizes(v)) for k, v in tree.items())
+    if isinstance(tree, list | tuple):
+        return type(tree), tuple(map(_sizes, tree))
+    return repr(tree)
 
 
 def _differing(works: Sequence[Work], like: Tensor) -> dict[str, Tensor]:

@@ -123,7 +123,8 @@ class Batches:
 
     def head(self, steps: int) -> Batches:
         """The first `steps` steps."""
-        return replace(self, steps=min(steps, self.steps))
+        index, weight = (None if part is None else part[:steps] for part in (self.index, self.weight))
+        return replace(self, steps=min(steps, self.steps), index=index, weight=weight)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,9 @@ class Params(dict[str, Tensor]):
 
     def descend(self, gradient: Params, step: float | Tensor) -> Params:
         """self − step · gradient, in the memory of `self` where that is possible: for a copy of one's own only."""
-        if isinstance(step, Tensor) or inside_transform():
+        if isinstance(step, Tensor):
+            return Params({k: torch.addcmul(v, gradient[k], step, value=-1) for k, v in self.items()})
+        if inside_transform():
             return self.add(gradient, alpha=-step)
         torch._foreach_add_(list(self.values()), [gradient[k] for k in self], alpha=-step)
         return self

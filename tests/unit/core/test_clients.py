@@ -268,21 +268,31 @@ def test_calibration_says_what_it_measured():
     assert chosen["vmap_ms"] > 0
 
 
-def test_calibration_takes_the_faster_way(monkeypatch):
+@pytest.mark.parametrize(
+    ("times", "name"),
+    # seconds of 2 and of 10 steps, of the loop (for 4 clients, all there are) and of vmap; a round has 100 steps
+    [
+        ([1, 1, 1, 1], "loop"),
+        ([1, 5, 1, 2], "vmap"),  # the loop adds 1/2 a step, vmap 1/8: 50 against 13.25
+        ([1, 2, 1, 5], "loop"),
+        ([1, 5, 5, 5.8], "vmap"),  # slower in a short call, yet it adds only 1/10 a step: 50 against 14.8
+        ([5, 5.8, 1, 5], "loop"),
+    ],
+)
+def test_calibration_extrapolates_to_a_whole_round_and_takes_the_faster_way(monkeypatch, times, name):
     task = make_task("softmax")
-    works = make_works(task, [FedAvg()])
-    for times, name in (([1.0, 1.0], "loop"), ([4.0, 1.0], "vmap"), ([1.0, 4.0], "loop")):
-        clock = iter(times)
-        monkeypatch.setattr(clients, "_seconds", lambda call, clock=clock: next(clock))
-        assert calibrate(task, works)["name"] == name
+    works = make_works(task, [FedAvg()], sizes=[3] * 4, work=replace(MINI_BATCH, epochs=100))
+    clock = iter(times)
+    monkeypatch.setattr(clients, "_seconds", lambda call: next(clock))
+    assert calibrate(task, works)["name"] == name
 
 
 def test_calibration_is_short(gradients):
     task = make_task("softmax")
     many = replace(MINI_BATCH, epochs=500)
     calibrate(task, make_works(task, [FedAvg()], sizes=[6] * 20, work=many))
-    # four times (once to warm up) four steps: of eight clients in the loop, of all twenty together
-    assert gradients.evaluations == 4 * 4 * (8 + 20)
+    # four times (once to warm up) two and ten steps: of eight clients in the loop, of all twenty together
+    assert gradients.evaluations == 4 * (2 + 10) * (8 + 20)
 
 
 class Deciding(FedAvg):
