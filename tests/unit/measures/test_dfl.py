@@ -152,3 +152,9 @@ def test_a_method_without_servers_has_no_such_measures():
     assert len(measures.measure(beside)) == 0
     ours = table(DFL(servers=2), rounds=2).assign(algorithm="dfl")
     assert set(measures.measure(pd.concat([ours, beside]))["algorithm"]) == {"dfl"}
+
+
+def test_the_limit_of_a_geometric_series_is_found_long_before_it_is_reached():
+    series = pd.Series(0.25 + 3 * 0.97 ** np.arange(81))  # ends at 0.51
+    assert measures._limit(series) == pytest.approx(0.25, abs=1e-12)
+    assert measures._limit(pd.Series([2.0] * 9)) == 2.0

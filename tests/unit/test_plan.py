@@ -1,0 +1,64 @@
+"""The plan: counts by hand, and whose pace an estimate takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedrepro import plan
+from fedrepro.files import write_json
+from fedrepro.layout import Layout
+from tests.configs import experiment, write_config
+
+
+def test_gradient_steps_by_hand():
+    # 3 rounds × 4 clients × 5 full-batch steps × 1 setting × 2 seeds
+    assert plan.gradient_steps(experiment(), "fedavg", seeds=2) == 3 * 4 * 5 * 2
+    grid = experiment({"algorithms.fedavg.grid": {"lr": [0.1, 0.2, 0.3]}})
+    assert plan.gradient_steps(grid, "fedavg", seeds=2) == 3 * 3 * 4 * 5 * 2
+
+
+def test_gradient_steps_of_sampled_clients_in_epochs():
+    # two of the four clients; six samples in batches of four are two steps an epoch, three epochs
+    changes = {"participation.clients": 2, "local": {"epochs": 3, "batch": 4}}
+    assert plan.gradient_steps(experiment(changes), "fedavg", seeds=1) == 3 * 2 * (3 * 2)
+
+
+@pytest.fixture
+def layout(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Layout(write_config(tmp_path))
+
+
+def manifest(steps: int, seconds: float, resumed: int | None = None) -> dict:
+    known = {"experiment": "dfl/line", "algorithm": "fedavg"}
+    return {**known, "gradient_steps": steps, "seconds": seconds, "resumed_from": resumed}
+
+
+def test_an_estimate_takes_the_pace_of_the_largest_whole_run(layout, tmp_path):
+    runs = tmp_path / "results" / "smoke" / "runs" / "dfl" / "line" / "fedavg"
+    write_json(runs / "0-1.json", manifest(100, 1.0))
+    write_json(runs / "2-3.json", manifest(1000, 2.0))
+    write_json(runs / "4-5.json", manifest(9000, 0.1, resumed=7))
+    jobs = {j.algorithm: j for j in plan.training_jobs(layout, list(layout.experiments.values()))}
+    assert jobs["fedavg"].measured
+    assert jobs["fedavg"].seconds == pytest.approx(plan.START + 120 / 500)
+    assert not jobs["dfl"].measured
+    assert jobs["dfl"].seconds == pytest.approx(plan.START + 120 / plan.UNKNOWN_PACE)
+
+
+def test_the_plan_in_words(layout):
+    text = plan.describe(layout, cores=2)
+    assert "scale smoke: 11 jobs, 2 training, 240 gradient steps" in text
+    assert text.count("never ran here") == 2
+
+
+def test_wrong_input_is_one_line(tmp_path, monkeypatch, capsys):
+    write_config(tmp_path)
+    (tmp_path / "config" / "config.yaml").write_text(
+        "{scale: smoke, only: [], data: auto, data_dir: null, device: auto, strategy: auto, results: r, config: config}"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert plan.main(["scale=smok"]) == 1
+    assert capsys.readouterr().err.strip().endswith("scale: 'smok' is unknown; did you mean 'smoke'?")
+    assert plan.main(["only=dfl/fig3b"]) == 0
+    assert "dfl/line" in capsys.readouterr().out
