@@ -54,6 +54,17 @@ def test_a_test_set_without_marks_is_everybodys():
     assert held(by_client(data, RNG), "test") == [[0, 1, 2, 3]]
 
 
+def test_a_gap_in_the_numbers_is_refused():
+    with pytest.raises(UserError, match=r"numbered 0, 1, …: training samples have 0, 2$"):
+        by_client(Dataset("real", train=split(client=[0, 2, 2, 0, 2, 2])), RNG)
+
+
+def test_a_client_that_only_the_test_set_knows_is_refused():
+    data = Dataset("real", train=split(client=[0, 1, 1, 0, 1, 1]), test=split(client=[0, 5, 1], rows=3))
+    with pytest.raises(UserError, match=r"the test set has clients without training samples: 5$"):
+        by_client(data, RNG)
+
+
 def test_data_without_marks_is_refused():
     with pytest.raises(UserError, match="by_client: this data set does not say which client"):
         by_client(Dataset("real", train=split()), RNG)

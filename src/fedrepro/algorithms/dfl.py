@@ -11,7 +11,7 @@ T_C + 1 and T_S + 1 steps; the text's T_C and T_S are used. Beyond the paper: af
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -26,6 +26,8 @@ DETAILED_EPOCHS = 3
 
 @dataclass(frozen=True)
 class DFL(FedAvg):
+    lr: float = field(default=1.0, init=False)  # γ below is the step, and the paper keeps it constant
+    decay: float = field(default=1.0, init=False)
     servers: int = 5
     server_steps: int = 25  # T_S
     graph: str = "ring"
@@ -48,6 +50,7 @@ class DFL(FedAvg):
         self.require(self.gamma >= 0, "gamma", "the step must be positive (0: use step_fraction)")
         self.require(0 < self.step_fraction < 1, "step_fraction", "Theorem 1 needs γ·L·T_C in (0, 1)")
         self.require(self.record in ("summary", "servers", "steps"), "record", "one of summary, servers, steps")
+        self.require(self.edges is None or self.graph == "edges", "edges", "is used with graph: edges only")
         try:
             network = check_graph(self.servers, self.graph, self.edges)
         except UserError as error:
@@ -66,12 +69,15 @@ class DFL(FedAvg):
             raise UserError(f"DFL: servers = {self.servers} does not divide the {clients} clients")
         if problem.quadratics is None:
             self.require(self.gamma > 0, "gamma", "give it: L is known for least squares only")
-            return replace(self, lr=self.gamma)
+            return self
         limit = 1 / (problem.quadratics.spectrum()[1] * problem.steps)
         gamma = self.gamma or self.step_fraction * limit
         if gamma >= limit:
             raise UserError(f"DFL: gamma = {gamma:.6g} is not below 1/(L·T_C) = {limit:.6g}, as Theorem 1 requires")
-        return replace(self, gamma=gamma, lr=gamma)
+        return replace(self, gamma=gamma)
+
+    def step(self, round, epoch):
+        return self.gamma
 
     def init(self, problem, w):
         size = len(problem.federation) // self.servers  # N

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import pickle
 import time
 from pathlib import Path
 from typing import Any
@@ -47,9 +48,14 @@ class Checkpoint:
         raw = self.path.read_bytes()
         digest, body = raw[:32], raw[32:]
         if hashlib.sha256(body).digest() != digest:
-            self.say(f"checkpoint {self.path.name} is damaged: ignored, starting from round 0")
-            return None
-        return _decode(torch.load(io.BytesIO(body), weights_only=True))
+            return self._ignore("is damaged")
+        try:
+            return _decode(torch.load(io.BytesIO(body), weights_only=True))
+        except pickle.UnpicklingError:
+            return self._ignore("holds more than numbers, text and tensors")
+
+    def _ignore(self, why: str) -> None:
+        self.say(f"checkpoint {self.path.name} {why}: ignored, starting from round 0")
 
     def remove(self) -> None:
         """The checkpoint, and what a job that was killed left half written."""

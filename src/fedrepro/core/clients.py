@@ -85,9 +85,10 @@ def run_loop(task: Task, works: Sequence[Work]) -> Results:
 
 @dataclass
 class Vmap:
-    """The vectorised strategy. It remembers the last stack of full batches: they are the same every round."""
+    """The vectorised strategy. It remembers the last round's stacks of full batches: they are the same every round."""
 
     _whole: dict[tuple, Any] = field(default_factory=dict)
+    _used: set[tuple] = field(default_factory=set)
 
     def __call__(self, task: Task, works: Sequence[Work]) -> Results:
         shape = _Shapes()
@@ -96,7 +97,9 @@ class Vmap:
             groups[shape(work)].append(position)
         size = _chunk(works[0])
         chunks = [p[i : i + size] for p in groups.values() for i in range(0, len(p), size)]
+        self._used.clear()
         stacked = [self._stacked(task, [works[i] for i in chunk]) for chunk in chunks]
+        self._whole = {key: self._whole[key] for key in self._used}
         if len(chunks) == 1:
             return Results(iter(()), stacked[0])
         results: list[Any] = [None] * len(works)
@@ -137,8 +140,11 @@ class Vmap:
     def _stack_whole(self, works: Sequence[Work]) -> Any:
         key = tuple(id(w.batches.whole) for w in works)
         if key not in self._whole:
-            self._whole = {key: _stack([w.batches.whole for w in works], always=True)[0]}
-        return self._whole[key]
+            # the batches are kept beside their stack: an id is only theirs while they live
+            whole = [w.batches.whole for w in works]
+            self._whole[key] = (_stack(whole, always=True)[0], whole)
+        self._used.add(key)
+        return self._whole[key][0]
 
 
 def calibrate(task: Task, works: Sequence[Work]) -> dict[str, float | str]:

@@ -169,7 +169,6 @@ def test_only_the_clients_own_server_speaks_to_it():
         ({"gamma": -0.1}, r"gamma = -0\.1"),
         ({"step_fraction": 1.0}, r"step_fraction = 1\.0: Theorem 1 needs γ·L·T_C in \(0, 1\)"),
         ({"step_fraction": 0.0}, r"step_fraction = 0\.0"),
-        ({"decay": 5.0}, r"decay = 5\.0"),
         ({"record": "all"}, "record = 'all'"),
         ({"graph": "rnig"}, "graph = 'rnig': unknown; did you mean 'ring'"),
         ({"servers": 4, "graph": "edges", "edges": [[0, 1], [2, 3]]}, r"not connected .*\[0, 1\] \| \[2, 3\]"),
@@ -181,6 +180,7 @@ def test_only_the_clients_own_server_speaks_to_it():
         ({"servers": 5, "lost_at": 3, "lost_server": 5}, "lost_server = 5: there is no such server"),
         ({"lost_at": 0, "lost_server": 1}, "lost_at = 0"),
         ({"lost_server": 1}, "lost_server = 1: lost_at must say when"),
+        ({"graph": "ring", "edges": [[0, 1]]}, r"edges = \[\[0, 1\]\]: is used with graph: edges only"),
         ({"lost_link": [0, 1]}, r"lost_link = \[0, 1\]: lost_at must say when"),
     ],
 )
