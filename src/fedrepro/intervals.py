@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import spearmanr
 
 DRAWS = 2000
 # Sums in another order differ in the last digits; a verdict must not hang on them.
@@ -77,4 +76,6 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float:
     """Spearman's ρ of two vectors of one length; 0 where either is constant, as there is no trend to see."""
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0
+    from scipy.stats import spearmanr  # here: it takes a second to import, and few claims are trends
+
     return float(spearmanr(x, y).statistic)

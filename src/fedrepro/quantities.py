@@ -61,7 +61,7 @@ def measure(tables: Mapping[str, pd.DataFrame], study: str, quantity: dict) -> M
         raise Untested(f"the claim must say which setting: {key} has {_listed(rows['setting'])}")
     rows = rows.assign(diverged=rows.groupby(RUN, observed=True)["diverged"].transform("any"))
     flagged = rows.groupby(RUN, observed=True)["diverged"].any()
-    runs, seeds, data = len(flagged), rows["seed"].nunique(), frozenset(rows["data"])
+    runs, seeds, data = len(flagged), rows["seed"].nunique(), frozenset(rows["data"].unique())
     if flagged.all():
         return Measured(pd.Series(dtype=float), seeds, runs, runs, 0, data)
 

@@ -138,34 +138,34 @@ def fig3b(tables: Tables) -> Drawn:
 
 
 def theorem1(tables: Tables) -> Drawn:
-    """Measured ‖w_pⁱ − w*‖ and ‖w_pⁱ − w̄_p‖ at the end beside Theorem 1's ε, Lemma 1's bound and the trivial θ/μ."""
-    numbers = _settings(tables["theorem1"], ["final_distance", "epsilon", "epsilon_over_trivial", "lemma1_bound"])
-    gaps = final(tables["theorem1"], "gap")[["setting", "seed", "value"]].rename(columns={"value": "final_gap"})
-    numbers = numbers.merge(gaps, on=["setting", "seed"])
+    """What was measured at the end beside what is proved: every server's distance from w* (Theorem 1), their mean's
+    (Lemma 4), their disagreement (Lemma 1), and the trivial bound θ/μ."""
+    table = tables["theorem1"]
+    numbers = _settings(table, ["epsilon", "epsilon_over_trivial", "lemma1_bound", "lemma4_bound"])
+    for metric in ("distance", "distance_mean", "gap"):
+        last = final(table, metric)[["setting", "seed", "value"]].rename(columns={"value": metric})
+        numbers = numbers.merge(last, on=["setting", "seed"])
     numbers["trivial"] = numbers["epsilon"] / numbers["epsilon_over_trivial"]
-    fig, axes = figure(1, 2, width=7.6, height=3.4)
-    left, right = axes[0]
-    for colour, (steps, own) in zip(COLOURS, numbers.groupby("server_steps"), strict=False):
-        mean = own.groupby("step_fraction")[["final_distance", "epsilon", "final_gap", "lemma1_bound"]].mean()
-        left.plot(mean.index, mean["epsilon"], "--", color=colour, marker="s", markersize=3)
-        left.plot(
-            mean.index,
-            mean["final_distance"],
-            color=colour,
-            marker="o",
-            markersize=3,
-            label=f"$T_S$ = {steps}",
-        )
-        right.plot(mean.index, mean["lemma1_bound"], "--", color=colour, marker="s", markersize=3)
-        right.plot(mean.index, mean["final_gap"].clip(lower=ROUNDING), color=colour, marker="o", markersize=3)
+    panels = [
+        ("distance", "epsilon", r"servers to $w^*$, Theorem 1: $\epsilon$"),
+        ("distance_mean", "lemma4_bound", "their mean to $w^*$, Lemma 4"),
+        ("gap", "lemma1_bound", "disagreement, Lemma 1"),
+    ]
+    fig, axes = figure(1, 3, width=9.0, height=3.2)
+    for ax, (measured, bound, title) in zip(axes[0], panels, strict=True):
+        for colour, (steps, own) in zip(COLOURS, numbers.groupby("server_steps"), strict=False):
+            mean = own.groupby("step_fraction")[[measured, bound]].mean()
+            ax.plot(mean.index, mean[bound], "--", color=colour, marker="s", markersize=3)
+            ax.plot(mean.index, mean[measured], color=colour, marker="o", markersize=3, label=f"$T_S$ = {steps}")
+        ax.set(yscale="log", xlabel=r"$\gamma L T_C$", title=title)
     trivial = numbers.groupby("step_fraction")["trivial"].mean()
-    left.plot(trivial.index, trivial, label=r"trivial bound $\theta/\mu$", **PUBLISHED)
-    left.axvline(0.5, color="#999999", linewidth=0.8)
-    left.set_title("distance to $w^*$: measured (solid), $\\epsilon$ (dashed)")
-    right.set_title("disagreement: measured (solid), Lemma 1 (dashed)")
-    for ax in (left, right):
-        ax.set(yscale="log", xlabel=r"$\gamma L T_C$")
-    left.legend(loc="center left", bbox_to_anchor=(0.0, 0.42))
+    axes[0, 0].plot(trivial.index, trivial, label=r"trivial bound $\theta/\mu$", **PUBLISHED)
+    axes[0, 0].axvline(0.5, color="#999999", linewidth=0.8)
+    axes[0, 0].legend(loc="center left", bbox_to_anchor=(0.0, 0.44))
+    axes[0, 1].plot([], [], color="#555555", label="measured")
+    axes[0, 1].plot([], [], "--", color="#555555", label="bound")
+    handles, labels = axes[0, 1].get_legend_handles_labels()
+    axes[0, 1].legend(handles[-2:], labels[-2:], loc="center left", bbox_to_anchor=(0.0, 0.5))
     return fig, numbers
 
 

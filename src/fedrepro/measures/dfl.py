@@ -85,6 +85,7 @@ def bounds(wide: pd.DataFrame, client_steps: int, servers: int) -> dict[str, flo
         "theorem1_ratio": wide["distance"].iloc[-1] / epsilon,
         "every_epoch_ratio": (wide["distance"].to_numpy() / (one + four)).max(),
         "lemma1_bound": one,
+        "lemma4_bound": four[-1],
         "epsilon": epsilon,
         "epsilon_over_trivial": epsilon / trivial,
         "final_distance": wide["distance"].iloc[-1],
