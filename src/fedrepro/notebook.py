@@ -43,7 +43,8 @@ class Study:
         if claims:
             ledger = ledger[ledger["claim"].isin([f"{self.name}/{c}" for c in claims])]
         columns = ["claim", "statement", "published", "ours", "verdict", "reason"]
-        display(HTML(ledger[columns].to_html(index=False, na_rep="")))
+        table = ledger[columns].to_html(index=False, na_rep="", justify="left", classes="verdicts")
+        display(HTML("<style>table.verdicts td { text-align: left; vertical-align: top; }</style>" + table))
 
     def summary(self) -> pd.DataFrame:
         """How many claims have which verdict."""

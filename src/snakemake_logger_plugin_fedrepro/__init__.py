@@ -62,13 +62,16 @@ class LogHandler(LogHandlerBase):
             self.failed += 1
             self.running.pop(getattr(record, "jobid", None), None)
             self._say(self._failure(record))
-        elif event == LogEvent.ERROR or (event is None and self._worth_saying(record)):
+        elif self._worth_saying(record, event):
             self._say(record.getMessage())
 
-    def _worth_saying(self, record: logging.LogRecord) -> bool:
-        """Warnings, and in a dry run whatever snakemake has to say."""
-        talk = self.common_settings.dryrun and record.getMessage() not in ("", "None")
-        return talk or record.levelno >= logging.WARNING
+    def _worth_saying(self, record: logging.LogRecord, event: LogEvent | None) -> bool:
+        """Errors (but that a job's command failed: the job's own error says more), warnings, and in a dry run whatever
+        snakemake has to say."""
+        text = record.getMessage()
+        if event is not None:
+            return event == LogEvent.ERROR and "CalledProcessError" not in text
+        return record.levelno >= logging.WARNING or (self.common_settings.dryrun and text not in ("", "None"))
 
     def left(self) -> float:
         """Seconds of work not yet done, at the pace of what was done so far."""

@@ -117,6 +117,9 @@ def test_a_failure_of_an_unknown_job_is_shown_by_its_rule(clock, capsys):
 def test_errors_and_warnings_are_shown_and_chatter_is_not(clock, capsys):
     shown = handler()
     emit(shown, LogEvent.ERROR, "MissingRuleException:\nNo rule to produce dlf", exception="MissingRuleException")
+    emit(
+        shown, LogEvent.ERROR, "RuleException:\nCalledProcessError in file train.smk: status 1"
+    )  # the job's error says it
     emit(shown, None, "careful", level=logging.WARNING)
     emit(shown, None, "Building DAG of jobs...")
     emit(shown, LogEvent.WORKFLOW_STARTED, "hello")
