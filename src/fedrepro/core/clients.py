@@ -40,9 +40,8 @@ _STACKED = object()  # stands for a tensor in a structure
 
 
 class Work(NamedTuple):
-    """One client's part of a round. `key` says which client of which replicate it is."""
+    """One client's part of a round."""
 
-    key: tuple[int, int]
     algorithm: Algorithm
     message: Any
     local: Any

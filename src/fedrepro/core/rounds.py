@@ -158,7 +158,7 @@ def _prepare(running: Sequence[Replicate], plan: Plan, whole: FullBatches, t: in
     cohorts, works = [], []
     sampled: dict[int, Cohort] = {}
     batches: dict[tuple[int, int], Batches] = {}
-    for i, r in enumerate(running):
+    for r in running:
         if r.seed not in sampled:
             cohort = sampled[r.seed] = plan.participation.draw(t, r.problem.weights, plan.experiment, r.seed)
             mine = whole.draw(r, cohort, plan, t) if plan.work.batch is None else _draw(r, cohort, plan, t)
@@ -166,7 +166,7 @@ def _prepare(running: Sequence[Replicate], plan: Plan, whole: FullBatches, t: in
         cohort = _reached(r, sampled[r.seed])
         cohorts.append(cohort)
         works += [
-            Work((i, k), r.algorithm, r.algorithm.message(r.state, k), r.local_of(k), batches[r.seed, k])
+            Work(r.algorithm, r.algorithm.message(r.state, k), r.local_of(k), batches[r.seed, k])
             for k in cohort.clients.tolist()
         ]
     return cohorts, works

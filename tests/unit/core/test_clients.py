@@ -28,8 +28,8 @@ def make_works(task, algorithms, sizes=RAGGED, work=MINI_BATCH, model="softmax",
         batches = [work.draw(held, k, 3, rng) for k in range(len(sizes))]
     w = task.start
     return [
-        Work((i, k), a, messages[k] if messages else w, local[k] if local else None, batches[k])
-        for i, a in enumerate(algorithms)
+        Work(a, messages[k] if messages else w, local[k] if local else None, batches[k])
+        for a in algorithms
         for k in range(len(sizes))
     ]
 
