@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 
 import pytest
@@ -20,16 +19,12 @@ ALL_AFTER_TRAINING = LINE | FAULTS | JUDGED | SHOWN
 
 
 def test_a_second_run_does_nothing_and_starts_fast(checkout):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = checkout.snakemake("all", PYTHONPROFILEIMPORTTIME="1")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0
     assert "done:" not in done.stderr
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert "fedrepro.layout" in imported
-    assert not {"torch", "lark"} & imported  # two seconds each
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    assert used < 5.0, f"{used:.1f} s of processor time"
+    assert not {"torch", "lark", "matplotlib", "scipy.stats", "papermill"} & imported  # seconds each, all for nothing
 
 
 EDITS = {
