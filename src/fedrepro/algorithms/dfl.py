@@ -18,7 +18,7 @@ import torch
 
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Metric
-from fedrepro.core.consensus import check_graph, contraction, furthest, mixing
+from fedrepro.core.consensus import check_graph, contraction, furthest, mixing, server_distances
 from fedrepro.errors import UserError
 
 DETAILED_EPOCHS = 3
@@ -107,13 +107,7 @@ class DFL(FedAvg):
             servers[i] = servers[i].unflatten(row)
         lost = self.lost_server if cohort.round + 1 == self.lost_at else None
         remaining = [i for i in alive if i != lost]
-        return {
-            **state,
-            "servers": servers,
-            "alive": remaining,
-            "acted": alive,
-            "values": torch.stack(values),
-        }
+        return {**state, "servers": servers, "alive": remaining, "acted": alive, "values": torch.stack(values)}
 
     def model(self, state, local, client):
         return state["servers"][max(client, 0) // state["size"]]
@@ -129,9 +123,11 @@ class DFL(FedAvg):
             return
         acted = state.get("acted", state["alive"])
         w = torch.stack([state["servers"][i].flatten() for i in acted])  # [M, d]
+        held = None
         if len(acted) < self.servers:
-            q = q.of(torch.tensor([k for k in range(len(problem.federation)) if k // state["size"] in acted]))
-        gradients = q.gradients(w.repeat_interleave(state["size"], 0))
+            held = torch.tensor([k for k in range(len(problem.federation)) if k // state["size"] in acted])
+        yield from server_distances(problem, w, held)
+        yield Metric("alive", len(state["alive"]), "server")
         if round == 0:
             mu, smoothness = q.spectrum()
             yield Metric("mu", mu)
@@ -146,18 +142,6 @@ class DFL(FedAvg):
         else:
             before = state["values"][0]
             yield Metric("gap_before", furthest(before, before.mean(0)), "server")
-        yield Metric("gap", furthest(w, w.mean(0)), "server")
-        best = problem.minimiser
-        yield Metric("distance", furthest(w, best), "server")
-        yield Metric("distance_mean", (w.mean(0) - best).norm().item(), "server")
-        if self.lost_server is not None:
-            yield Metric("distance_survivors", furthest(w, q.minimiser()), "server")
-        # γ < 1/L only shrinks a quadratic's gradient along local descent: an epoch's largest is its first.
-        yield Metric("theta", gradients.norm(dim=1).max(), "server")
-        yield Metric("alive", len(state["alive"]), "server")
-        if "w" in problem.federation.facts:
-            truth = torch.as_tensor(problem.federation.facts["w"]).to(w)
-            yield Metric("distance_true", furthest(w, truth), "server")
         if self.record != "summary" and round > 0:
             every = self.record == "steps" and round <= DETAILED_EPOCHS
             steps = range(self.server_steps + 1) if every else (0, self.server_steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import networkx as nx
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedrepro.core.algorithm import Metric, Problem
 from fedrepro.errors import UserError, nearest
 
 GRAPHS = {
@@ -78,3 +80,20 @@ def contraction(mixing: Tensor, steps: int) -> float:
     """σ_A = ‖A^steps − 11ᵀ/M‖, the factor by which `steps` consensus steps shrink disagreement."""
     apart = torch.linalg.matrix_power(mixing, steps) - 1 / len(mixing)
     return torch.linalg.matrix_norm(apart, 2).item()
+
+
+def server_distances(problem: Problem, w: Tensor, held: Tensor | None) -> Iterator[Metric]:
+    """How far the servers w [M, d] of a least-squares problem are from each other, from the minimiser over all clients,
+    from that over the clients `held` by them (None: all), and from the truth behind the data; and θ, the largest
+    gradient of their clients."""
+    q = problem.quadratics if held is None else problem.quadratics.of(held)
+    gradients = q.gradients(w.repeat_interleave(len(q.linear) // len(w), 0))
+    yield Metric("gap", furthest(w, w.mean(0)), "server")
+    yield Metric("distance", furthest(w, problem.minimiser), "server")
+    yield Metric("distance_mean", (w.mean(0) - problem.minimiser).norm().item(), "server")
+    yield Metric("distance_survivors", furthest(w, problem.minimiser if held is None else q.minimiser()), "server")
+    # a step below 1/L only shrinks a quadratic's gradient along local descent: an epoch's largest is its first
+    yield Metric("theta", gradients.norm(dim=1).max().item(), "server")
+    if "w" in problem.federation.facts:
+        truth = torch.as_tensor(problem.federation.facts["w"]).to(w)
+        yield Metric("distance_true", furthest(w, truth), "server")
