@@ -28,7 +28,7 @@ from fedrepro.core.algorithm import Problem
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.initial import build
-from fedrepro.core.rounds import FullBatches, Plan, Replicate, advance
+from fedrepro.core.rounds import Plan, Replicate, advance
 from fedrepro.core.task import Task
 from fedrepro.files import write_atomically, write_json
 from fedrepro.models import MODELS
@@ -97,7 +97,7 @@ def measure(name: str, repeats: int) -> list[dict]:
     }
     for way in ("loop", "vmap"):
         run_clients = strategy(way)
-        calls[f"fedrepro, {way}"] = lambda run=run_clients: advance(task, [replicate], plan, run, FullBatches(task), 0)
+        calls[f"fedrepro, {way}"] = lambda run=run_clients: advance(task, [replicate], plan, run, 0)
     times: dict[str, list[float]] = {system: [] for system in calls}
     for repeat in range(repeats + 1):
         for system, call in calls.items():

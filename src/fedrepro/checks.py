@@ -33,7 +33,7 @@ def check_once(experiments: Iterable[Experiment], claims: Iterable[Path] = ()) -
     mark = _REMEMBERED / f"checked-{sha256_of([code, config])[:32]}"
     if mark.exists():
         return
-    from fedrepro.ledger import load_claims  # here, as all that needs more than the standard library's time
+    from fedrepro.ledger import load_claims  # here: with nothing to check, pandas need not be imported
 
     check_all(experiments)
     for path in claims:

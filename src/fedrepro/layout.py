@@ -17,7 +17,7 @@ from fedrepro.checks import check_once
 from fedrepro.config import validate
 from fedrepro.datasets import DATASETS
 from fedrepro.errors import UserError
-from fedrepro.experiment import load_artefacts, load_experiments, seeds_of, select
+from fedrepro.experiment import Experiment, load_artefacts, load_experiments, seeds_of, select
 from fedrepro.sources import ROOT, files_behind, module_of, training_files
 
 
@@ -28,7 +28,7 @@ class Layout:
         config = dict(config)
         validate(config, "config", "config/config.yaml (or --config)")
         only = config["only"]
-        self.only = re.findall(r"[^\s,]+", only) if isinstance(only, str) else list(only)
+        self.only = re.findall(r"[^\s,]+", only) if isinstance(only, str) else list(only or [])
         self.scale = config["scale"]
         self.data, self.data_dir = config["data"], config["data_dir"]
         self.device, self.strategy = config["device"], config["strategy"]
@@ -104,38 +104,38 @@ class Layout:
         return [-1] if wildcards.shard == "all" else seeds_of(wildcards.shard)
 
     def dataset_file(self, wildcards) -> str:
-        shard = self.data_shard(wildcards.dataset, wildcards.shard)
-        return self.at(f"data/{wildcards.dataset}/{shard}.npz")
+        return self._data_file(wildcards.dataset, wildcards.shard)
 
     def training_data(self, wildcards) -> dict[str, str]:
         e = self.experiment(wildcards)
-        shard = self.data_shard(e.dataset_id, wildcards.shard)
         return {
-            "dataset": self.at(f"data/{e.dataset_id}/{shard}.npz"),
+            "dataset": self._data_file(e.dataset_id, wildcards.shard),
             "federation": self.at(f"federations/{e.federation_id}/{wildcards.shard}.npz"),
         }
 
     def runs(self, wildcards, suffix: str) -> list[str]:
-        e = self.experiment(wildcards)
+        return self._run_files(self.experiment(wildcards), suffix)
+
+    def _run_files(self, e: Experiment, suffix: str) -> list[str]:
         return [self.at(f"runs/{e.id}/{a}/{shard}.{suffix}") for a in e.methods() for shard in e.shards()]
 
     def tables(self, artefact: str) -> list[str]:
-        spec = self.artefacts[artefact]
-        return [self.at(f"tables/{spec['study']}/{name}.parquet") for name in spec["experiments"]]
+        return [self.at(f"tables/{e.id}.parquet") for e in self._experiments_of(artefact, "experiments")]
 
     def manifests(self, artefact: str) -> list[str]:
-        spec = self.artefacts[artefact]
-        experiments = [self.experiments[f"{spec['study']}/{name}"] for name in spec["experiments"]]
-        return [
-            self.at(f"runs/{e.id}/{a}/{shard}.json") for e in experiments for a in e.methods() for shard in e.shards()
-        ]
+        return [f for e in self._experiments_of(artefact, "experiments") for f in self._run_files(e, "json")]
 
     def samples(self, artefact: str) -> list[str]:
         """Data files of the experiments whose samples an artefact draws: those of the first seed."""
+        return [self._data_file(e.dataset_id, e.shards()[0]) for e in self._experiments_of(artefact, "data")]
+
+    def _experiments_of(self, artefact: str, key: str) -> list[Experiment]:
+        """The experiments that an artefact's declaration lists under `key`."""
         spec = self.artefacts[artefact]
-        experiments = [self.experiments[f"{spec['study']}/{name}"] for name in spec.get("data", [])]
-        shards = [(e.dataset_id, self.data_shard(e.dataset_id, e.shards()[0])) for e in experiments]
-        return [self.at(f"data/{dataset}/{shard}.npz") for dataset, shard in shards]
+        return [self.experiments[f"{spec['study']}/{name}"] for name in spec.get(key, [])]
+
+    def _data_file(self, dataset_id: str, shard: str) -> str:
+        return self.at(f"data/{dataset_id}/{self.data_shard(dataset_id, shard)}.npz")
 
     def study_tables(self, study: str) -> list[str]:
         return [self.at(f"tables/{e.id}.parquet") for e in self.experiments.values() if e.study == study]

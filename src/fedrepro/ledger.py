@@ -35,6 +35,7 @@ from fedrepro import quantities
 from fedrepro.arithmetic import check_expression, evaluate
 from fedrepro.config import read_yaml, validate
 from fedrepro.errors import UserError, nearest
+from fedrepro.experiment import SCALES
 from fedrepro.intervals import Interval, at_least, difference, interval, within
 from fedrepro.quantities import Measured, Untested, measure
 
@@ -44,7 +45,6 @@ COLUMNS = [
 ]
 VERDICTS = ("reproduced", "direction", "not reproduced", "contradicted by the source", "not tested")
 REPRODUCED, DIRECTION, NOT_REPRODUCED, CONTRADICTED, NOT_TESTED = VERDICTS
-SCALES = ("smoke", "demo", "paper")
 DATA = ("real", "synthetic", "standin")  # a claim over several tables carries the last of these that it meets
 Finding = tuple[str, str]  # verdict, reason
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from fedrepro.config import ROOT
 
 SOURCE = ROOT / "src"
-REGISTRIES = ("algorithms", "datasets", "models", "partitions")
+REGISTRIES = frozenset(f"fedrepro.{name}" for name in ("algorithms", "datasets", "models", "partitions"))
 
 
 @cache
@@ -24,7 +24,7 @@ def files_behind(*modules: str) -> tuple[str, ...]:
     pending = list(modules)
     while pending:
         module = pending.pop()
-        if module in seen or module in _registries():
+        if module in seen or module in REGISTRIES:
             continue
         seen.add(module)
         pending.extend(_imports(module))
@@ -54,11 +54,6 @@ def module_of(registry: str, name: str) -> str:
 def training_files(method: str, model: str) -> tuple[str, ...]:
     """What a training job of `method` on `model` runs on."""
     return files_behind("fedrepro.training", module_of("algorithms", method), module_of("models", model))
-
-
-@cache
-def _registries() -> frozenset[str]:
-    return frozenset(f"fedrepro.{name}" for name in REGISTRIES)
 
 
 @cache

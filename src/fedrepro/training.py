@@ -198,7 +198,7 @@ def strategy_chooser(
     """
 
     def choose(works: Sequence[Work]) -> Callable:
-        memory = cache_folder() / "strategy" / f"{job[:32]}-{task.parameters().flatten().device.type}.json"
+        memory = cache_folder() / "strategy" / f"{job[:32]}-{next(task.model.parameters()).device.type}.json"
         if asked != "auto":
             chosen.update(name=asked)
         elif memory.exists():

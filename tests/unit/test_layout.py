@@ -33,6 +33,7 @@ LINE = wildcards(study="dfl", experiment="line", algorithm="fedavg", shard="0-1"
     ("only", "chosen", "whole"),
     [
         ([], ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
+        (None, ["dfl/fig1", "dfl/fig3b"], ["dfl"]),  # `--config only=`
         ("", ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
         ("  ", ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
         ("dfl,", ["dfl/fig1", "dfl/fig3b"], ["dfl"]),

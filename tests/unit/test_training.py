@@ -12,6 +12,7 @@ from fedrepro.experiment import seeds_of
 from fedrepro.files import read_json
 from fedrepro.preparation import partition_data, prepare_data
 from fedrepro.training import Inputs, Machine, pick_device, strategy_chooser, train_shard
+from tests.builders import make_task
 from tests.configs import experiment
 
 MINI_BATCH = {"local": {"epochs": 1, "batch": 4}, "participation.clients": 3, "seeds_per_job": 1}
@@ -83,15 +84,8 @@ def test_a_cache_that_cannot_be_written_is_said_and_no_more(tmp_path, monkeypatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(training, "calibrate", lambda task, works: {"name": "loop"})
 
-    class Task:
-        def parameters(self):
-            return self
-
-        def flatten(self):
-            return torch.zeros(1)
-
     said, chosen = [], {}
-    strategy_chooser(Task(), "auto", "job", chosen, said.append)([])
+    strategy_chooser(make_task("linear"), "auto", "job", chosen, said.append)([])
     assert "cannot be remembered" in said[0]
     assert chosen == {"name": "loop", "remembered": False}
 

@@ -8,7 +8,7 @@ evaluation, logging, checkpoints and divergence are the engine's (`fedrepro.core
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
 
@@ -33,13 +33,20 @@ class Problem:
     weights: np.ndarray
     steps: int  # local gradient steps in a round, of the client with most of them
 
+    _whole: dict[int, object] = field(default_factory=dict, repr=False, compare=False)
+
+    def whole(self, client: int) -> object:
+        """The client's full batch, or what the task summarises it to; made once."""
+        if client not in self._whole:
+            self._whole[client] = self.task.summarise(self.federation.train.full_batch(client))
+        return self._whole[client]
+
     @cached_property
     def quadratics(self) -> Quadratic | None:
         """The clients' full-batch objectives where these are quadratic: H [K, d, d], b [K, d], c [K]; else None."""
-        holdings = self.federation.train
-        whole = [self.task.summarise(holdings.full_batch(k)) for k in range(len(holdings))]
-        if not isinstance(whole[0], Quadratic):
+        if not isinstance(self.whole(0), Quadratic):
             return None
+        whole = [self.whole(k) for k in range(len(self.federation))]
         return Quadratic(*(torch.stack(part) for part in zip(*whole, strict=True)))
 
     @cached_property

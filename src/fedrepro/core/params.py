@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Params(dict[str, Tensor]):
-    """Named tensors with vector arithmetic. Operations return new objects; operands stay as they are."""
+    """Named tensors with vector arithmetic. Operations but `descend` return new objects and leave their operands."""
 
     def add(self, other: Params, alpha: float | Tensor = 1.0) -> Params:
         """self + alpha · other, in one pass over memory."""

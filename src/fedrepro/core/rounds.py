@@ -95,13 +95,11 @@ def train(
     replicates: Sequence[Replicate],
     plan: Plan,
     choose_strategy: Callable[[Sequence[Work]], Callable],
-    log: MetricLog | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> tuple[MetricLog, dict[str, int]]:
     """Run `plan.rounds` rounds. Returns the log and counts {gradient_steps, resumed_from (−1: from the start)}."""
-    log = log or MetricLog()
-    whole = FullBatches(task)
+    log = MetricLog()
     counts = {"gradient_steps": 0, "resumed_from": -1}
     saved = checkpoint.load() if checkpoint else None
     if saved:
@@ -125,7 +123,7 @@ def train(
         running = [r for r in replicates if r.diverged is None]
         if not running:
             break
-        counts["gradient_steps"] += advance(task, running, plan, run_clients, whole, t)
+        counts["gradient_steps"] += advance(task, running, plan, run_clients, t)
         note = _record(task, running, plan, t + 1, log)
         if checkpoint and checkpoint.due() and t + 1 < plan.rounds:
             states = [(r.state, r.local, r.diverged) for r in replicates]
@@ -136,11 +134,9 @@ def train(
     return log, counts
 
 
-def advance(
-    task: Task, running: Sequence[Replicate], plan: Plan, run_clients: Callable, whole: FullBatches, t: int
-) -> int:
+def advance(task: Task, running: Sequence[Replicate], plan: Plan, run_clients: Callable, t: int) -> int:
     """Round t of all running replicates. Returns the number of gradient steps taken."""
-    cohorts, works = _prepare(running, plan, whole, t)
+    cohorts, works = _prepare(running, plan, t)
     if works:
         results = run_clients(task, works)
         for r, cohort in zip(running, cohorts, strict=True):
@@ -150,7 +146,7 @@ def advance(
     return sum(len(w.batches) for w in works)
 
 
-def _prepare(running: Sequence[Replicate], plan: Plan, whole: FullBatches, t: int) -> tuple[list[Cohort], list[Work]]:
+def _prepare(running: Sequence[Replicate], plan: Plan, t: int) -> tuple[list[Cohort], list[Work]]:
     """This round's cohorts (one a replicate) and the works of all of them, in that order.
 
     Clients are sampled and batches drawn once a seed: all settings, like all algorithms, see the same ones.
@@ -161,8 +157,7 @@ def _prepare(running: Sequence[Replicate], plan: Plan, whole: FullBatches, t: in
     for r in running:
         if r.seed not in sampled:
             cohort = sampled[r.seed] = plan.participation.draw(t, r.problem.weights, plan.experiment, r.seed)
-            mine = whole.draw(r, cohort, plan, t) if plan.work.batch is None else _draw(r, cohort, plan, t)
-            batches |= {(r.seed, k): b for k, b in mine.items()}
+            batches |= {(r.seed, k): b for k, b in _draw(r, cohort, plan, t).items()}
         cohort = _reached(r, sampled[r.seed])
         cohorts.append(cohort)
         works += [
@@ -173,6 +168,10 @@ def _prepare(running: Sequence[Replicate], plan: Plan, whole: FullBatches, t: in
 
 
 def _draw(r: Replicate, cohort: Cohort, plan: Plan, t: int) -> dict[int, Batches]:
+    """Each client's batches of the round: its full batch again and again, or mini-batches from the seed's stream."""
+    if plan.work.batch is None:
+        steps, _ = plan.work.steps_for(1)
+        return {k: Batches(round=t, steps=steps, whole=r.problem.whole(k)) for k in cohort.clients.tolist()}
     rng = streams.generator(plan.experiment, r.seed, "batches", t)
     return {k: plan.work.draw(r.problem.federation.train, k, t, rng) for k in cohort.clients.tolist()}
 
@@ -183,24 +182,6 @@ def _reached(r: Replicate, cohort: Cohort) -> Cohort:
     if reached is cohort.clients:
         return cohort
     return Cohort(cohort.round, reached, cohort.weights[np.isin(cohort.clients, reached)])
-
-
-class FullBatches:
-    """Each client's full batch, summarised once a seed."""
-
-    def __init__(self, task: Task):
-        self.task = task
-        self.known: dict[tuple[int, int], object] = {}
-
-    def draw(self, r: Replicate, cohort: Cohort, plan: Plan, t: int) -> dict[int, Batches]:
-        steps, _ = plan.work.steps_for(1)
-        return {k: Batches(round=t, steps=steps, whole=self._of(r, k)) for k in cohort.clients.tolist()}
-
-    def _of(self, r: Replicate, client: int) -> object:
-        key = (r.seed, client)
-        if key not in self.known:
-            self.known[key] = self.task.summarise(r.problem.federation.train.full_batch(client))
-        return self.known[key]
 
 
 def _record(task: Task, replicates: Sequence[Replicate], plan: Plan, round: int, log: MetricLog) -> str:
