@@ -6,11 +6,11 @@ from fedrepro.jobs import logged
 from fedrepro.preparation import prepare_data
 
 
-def main(dataset_id, spec, seeds, mode, data_dir, out):
-    prepare_data(dataset_id, spec, seeds, mode, data_dir, Path(out))
+def main(dataset_id, spec, seeds, mode, folders, out):
+    prepare_data(dataset_id, spec, seeds, mode, folders, Path(out))
 
 
 if "snakemake" in globals():
     with logged(snakemake.log[0]):
         p = snakemake.params
-        main(snakemake.wildcards.dataset, p.spec, p.seeds, p.mode, p.data_dir, snakemake.output.data)
+        main(snakemake.wildcards.dataset, p.spec, p.seeds, p.mode, p.folders, snakemake.output.data)

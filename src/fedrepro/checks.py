@@ -47,13 +47,17 @@ def check_all(experiments: Iterable[Experiment]) -> None:
     from fedrepro.algorithms import ALGORITHMS
     from fedrepro.datasets import DATASETS
     from fedrepro.models import MODELS
-    from fedrepro.partitions import PARTITIONS
+    from fedrepro.partitions import INSIDE, PARTITIONS
 
     for e in experiments:
         loads = {name: entry.load for name, entry in DATASETS.items()}
-        _check_named(e, "dataset", loads, skip=1)
-        _check_named(e, "partition", PARTITIONS, skip=2)
-        _check_named(e, "model", MODELS, skip=2)
+        _check_named(e, "dataset", e.spec["dataset"], loads, skip=1)
+        partition = dict(e.spec["partition"])
+        inside = partition.pop("inside", None)
+        _check_named(e, "partition", partition, PARTITIONS, skip=2)
+        if inside is not None:
+            _check_named(e, "partition.inside", inside, INSIDE, skip=2)
+        _check_named(e, "model", e.spec["model"], MODELS, skip=2)
         for algorithm, method in e.methods().items():
             where = f"algorithms.{algorithm}"
             if method not in ALGORITHMS:
@@ -69,8 +73,8 @@ def check_all(experiments: Iterable[Experiment]) -> None:
                     raise UserError(f"{e.path}: {where}{f' ({setting})' if setting else ''}: {error}") from None
 
 
-def _check_named(e: Experiment, section: str, registry: dict[str, Callable], skip: int) -> None:
-    spec = dict(e.spec[section])
+def _check_named(e: Experiment, section: str, spec: dict[str, Any], registry: dict[str, Callable], skip: int) -> None:
+    spec = dict(spec)
     name = spec.pop("name")
     if name not in registry:
         raise UserError(f"{e.path}: {section}.name: '{name}' is unknown{nearest(name, registry)}")

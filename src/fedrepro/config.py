@@ -6,6 +6,7 @@ An error names the file, the key and, where a name is wrong, the nearest valid o
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from functools import cache
@@ -129,3 +130,16 @@ def _explain(error: jsonschema.ValidationError, key: str) -> str:
             sign = "≥" if error.validator == "minimum" else ">"
             return f"{where}: {value!r} is too small, must be {sign} {rule}"
     return f"{where}: {' '.join(error.message.split())[:200]}"
+
+
+def cache_folder() -> Path:
+    """What this machine keeps between runs: calibrations, and the data that `make data` fetched."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "fedrepro"
+
+
+def data_folders(data_dir: str | None) -> list[str]:
+    """Where real data may be: DATA_DIR, then what `make data` fetched. An error where DATA_DIR is not there."""
+    if data_dir and not Path(data_dir).is_dir():
+        raise UserError(f"data_dir: folder '{data_dir}' does not exist")
+    return [*([str(data_dir)] if data_dir else []), str(cache_folder() / "data")]

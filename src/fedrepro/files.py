@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 
-def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write under a temporary name in the same folder, then rename: no reader ever sees a half file."""
+@contextlib.contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to under a temporary name in the same folder, renamed at the end: no reader ever sees a half
+    file, and after an error there is none."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = content.encode() if isinstance(content, str) else content
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
@@ -26,6 +29,12 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """All of the content, or nothing."""
+    with atomic_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.checks import check_once
-from fedrepro.config import validate
+from fedrepro.config import data_folders, validate
 from fedrepro.datasets import DATASETS
+from fedrepro.datasets.catalogue import present
 from fedrepro.errors import UserError
 from fedrepro.experiment import Experiment, load_artefacts, load_experiments, seeds_of, select
 from fedrepro.sources import ROOT, files_behind, module_of, training_files
@@ -30,7 +31,8 @@ class Layout:
         only = config["only"]
         self.only = re.findall(r"[^\s,]+", only) if isinstance(only, str) else list(only or [])
         self.scale = config["scale"]
-        self.data, self.data_dir = config["data"], config["data_dir"]
+        self.data = config["data"]
+        self.data_folders = data_folders(config["data_dir"])
         self.device, self.strategy = config["device"], config["strategy"]
         self.folder = Path(config["config"])
         if not self.folder.is_dir():
@@ -102,6 +104,12 @@ class Layout:
 
     def data_seeds(self, wildcards) -> list[int]:
         return [-1] if wildcards.shard == "all" else seeds_of(wildcards.shard)
+
+    def real_files(self, wildcards) -> list[str]:
+        """The real files that are there: data is prepared anew when some come or go."""
+        name = DATASETS[self.datasets[wildcards.dataset]["name"]].files
+        here = present(name, list(map(Path, self.data_folders))) if name and self.data != "standin" else None
+        return [str(path) for path in here[1].values()] if here else []
 
     def dataset_file(self, wildcards) -> str:
         return self._data_file(wildcards.dataset, wildcards.shard)

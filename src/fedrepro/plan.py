@@ -50,10 +50,14 @@ def training_jobs(layout: Layout, experiments: list[Experiment]) -> Iterator[Tra
 def gradient_steps(e: Experiment, algorithm: str, seeds: int) -> int:
     """Rounds × clients a round × local steps × settings × seeds."""
     dataset = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
-    clients, samples = DATASETS[e.spec["dataset"]["name"]].size(**dataset)
+    clients, total = DATASETS[e.spec["dataset"]["name"]].size(**dataset)
+    partition = e.spec["partition"]
+    clients = partition.get("clients", clients)
+    share = partition.get("inside", {}).get("train", 1.0)
+    samples = partition.get("samples", total // clients)
     asked = e.spec["participation"]["clients"]
     taking_part = clients if asked == "all" else min(asked, clients)
-    steps, _ = LocalWork.from_spec(e.spec["local"]).steps_for(samples)
+    steps, _ = LocalWork.from_spec(e.spec["local"]).steps_for(max(1, round(share * samples)))
     return e.spec["rounds"] * taking_part * steps * len(e.settings(algorithm)) * seeds
 
 

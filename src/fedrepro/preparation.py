@@ -10,31 +10,32 @@ from fedrepro.core import streams
 from fedrepro.datasets import DATASETS, Source
 from fedrepro.datasets import base as data_files
 from fedrepro.files import sha256, write_json
-from fedrepro.partitions import PARTITIONS
+from fedrepro.partitions import INSIDE, PARTITIONS
 from fedrepro.partitions import base as federation_files
 
 
 def prepare_data(
-    dataset_id: str, spec: dict[str, Any], seeds: Sequence[int], mode: str, data_dir: str | None, out: Path
+    dataset_id: str, spec: dict[str, Any], seeds: Sequence[int], mode: str, folders: Sequence[Path], out: Path
 ) -> None:
-    """The data set of each seed (−1: one for all) in `out`, and its name, kind, size and hash in `out`.json."""
+    """The data set of each seed (−1: one for all) in `out`, and its name, kind, size, hash and real files in
+    `out`.json."""
     parameters = {k: v for k, v in spec.items() if k != "name"}
     datasets = {}
     for seed in seeds:
         rng = streams.generator(dataset_id, seed, "data")
-        source = Source(rng, mode, Path(data_dir) if data_dir else None)
+        source = Source(rng, mode, tuple(map(Path, folders)))
         datasets[seed] = DATASETS[spec["name"]].load(source, **parameters)
     data_files.save(out, datasets)
     first = datasets[seeds[0]]
-    samples = {name: len(split.x) for name in data_files.SPLITS if (split := getattr(first, name)) is not None}
     write_json(
         out.with_suffix(".json"),
         {
             "name": spec["name"],
             "kind": first.kind,
             "parameters": parameters,
-            "samples": samples,
+            "samples": {name: len(split) for name, split in first.splits().items()},
             "sha256": sha256(out),
+            **({"found": first.found.about()} if first.found else {}),
         },
     )
 
@@ -44,19 +45,23 @@ def partition_data(
 ) -> dict[int, federation_files.Assignment]:
     """Each seed's federation in `out`, and its sizes and content hash in `out`.json."""
     datasets = data_files.load(dataset)
-    parameters = {k: v for k, v in spec.items() if k != "name"}
+    parameters = {k: v for k, v in spec.items() if k not in ("name", "inside")}
+    inside = dict(spec.get("inside", {}))
+    cut = INSIDE[inside.pop("name")] if inside else None
     assignments = {}
     for seed in seeds:
         rng = streams.generator(federation_id, seed, "partition")
         data = datasets[seed if seed in datasets else -1]
         assignments[seed] = PARTITIONS[spec["name"]](data, rng, **parameters)
+        if cut:
+            assignments[seed] = cut(assignments[seed], streams.generator(federation_id, seed, "inside"), **inside)
     federation_files.save(out, assignments)
     sizes = list(map(len, assignments[seeds[0]].rows["train"]))
     write_json(
         out.with_suffix(".json"),
         {
             "name": spec["name"],
-            "parameters": parameters,
+            "parameters": {k: v for k, v in spec.items() if k != "name"},
             "clients": len(sizes),
             "smallest": min(sizes),
             "largest": max(sizes),

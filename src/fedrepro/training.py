@@ -16,6 +16,7 @@ import torch
 
 from fedrepro import provenance
 from fedrepro.algorithms import ALGORITHMS
+from fedrepro.config import cache_folder
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Problem
 from fedrepro.core.checkpoint import Checkpoint
@@ -133,7 +134,7 @@ def prepare(
         generator = streams.torch_generator(experiment.id, seed, "init")
         model = build(
             MODELS[spec["model"]["name"]],
-            any_data.train.x.shape[1:],
+            any_data.train.shape,
             any_data.outputs,
             generator,
             **arguments,
@@ -161,31 +162,66 @@ def load_federations(
 ) -> dict[int, Federation]:
     """One federation a seed, all of them on shared tensors: the rows of all seeds' data sets, one after the other."""
     samples: dict[str, Samples] = {}
-    first_row: dict[tuple[str, int], int] = {}
+    rows_of: dict[tuple[str, int], np.ndarray] = {}
     for name in data_files.SPLITS:
-        splits = {seed: getattr(data, name) for seed, data in datasets.items() if getattr(data, name) is not None}
-        if not splits:
-            continue
-        start = 0
-        for seed, split in splits.items():
-            first_row[name, seed] = start
-            start += len(split.x)
-        x, y = (np.concatenate([getattr(s, column) for s in splits.values()]) for column in ("x", "y"))
-        y = torch.from_numpy(y)
-        y = y.to(device, dtype if y.is_floating_point() else torch.int64)
-        samples[name] = Samples(torch.from_numpy(x).to(device, dtype), y)
+        splits = {seed: split for seed, data in datasets.items() if (split := data.splits().get(name)) is not None}
+        if splits:
+            samples[name], positions = _join(datasets, splits, dtype, device)
+            rows_of |= {(name, seed): mine for seed, mine in positions.items()}
     federations = {}
     for seed in seeds:
         mine = assignments[seed]
         source = seed if seed in datasets else -1
-        holdings = {
-            name: Holdings(samples[name], mine[f"{name}/rows"] + first_row[name, source], mine[f"{name}/offsets"])
-            for name in samples
-            if f"{name}/rows" in mine
-        }
+        holdings = {}
+        for name in data_files.SPLITS:
+            if f"{name}/rows" in mine:
+                of = str(mine[f"{name}/of"])
+                rows = rows_of[of, source][mine[f"{name}/rows"]]
+                holdings[name] = Holdings(samples[of], rows, mine[f"{name}/offsets"])
         groups = tuple(map(str, mine["groups"]))
         federations[seed] = Federation(**holdings, groups=groups, facts=dict(datasets[source].facts))
     return federations
+
+
+def _join(
+    datasets: Mapping[int, data_files.Dataset],
+    splits: Mapping[int, data_files.Split],
+    dtype: torch.dtype,
+    device: torch.device,
+) -> tuple[Samples, dict[int, np.ndarray]]:
+    """One split of all seeds on the device, and where each seed's rows are in it.
+
+    Text stays one sequence: a window is a view of it, known by its first symbol.
+    """
+    lengths = [len(split.x) for split in splits.values()]
+    first = dict(zip(splits, np.cumsum([0, *lengths[:-1]]), strict=True))
+    x = torch.cat([_features(datasets[seed], split, dtype, device) for seed, split in splits.items()])
+    any_split = next(iter(splits.values()))
+    if any_split.start is None:
+        y = np.concatenate([split.y for split in splits.values()])
+        positions = {seed: first[seed] + np.arange(len(split)) for seed, split in splits.items()}
+    else:
+        x = x.unfold(0, any_split.window, 1)
+        y = np.zeros(len(x), dtype=any_split.y.dtype)
+        positions = {seed: first[seed] + split.start.astype(np.int64) for seed, split in splits.items()}
+        for seed, split in splits.items():
+            y[positions[seed]] = split.y
+    y = torch.from_numpy(y)
+    return Samples(x, y.to(device, dtype if y.is_floating_point() else torch.int64)), positions
+
+
+def _features(
+    data: data_files.Dataset, split: data_files.Split, dtype: torch.dtype, device: torch.device
+) -> torch.Tensor:
+    """(x − offset) · factor in the run's type; symbols of a text stay what they are."""
+    x = torch.from_numpy(split.x).to(device)
+    if split.start is not None:
+        return x
+    x = x.to(dtype)
+    if data.offset is None:
+        return x
+    offset, factor = (torch.from_numpy(np.asarray(v)).to(device, dtype) for v in (data.offset, data.factor))
+    return x.sub_(offset).mul_(factor) if split.x.dtype == np.uint8 else (x - offset) * factor
 
 
 def strategy_chooser(
@@ -223,12 +259,6 @@ def pick_device(asked: str) -> torch.device:
     if not available[asked]:
         raise UserError(f"device: '{asked}' was asked for, but torch sees none on {os.uname().nodename}")
     return torch.device(asked)
-
-
-def cache_folder() -> Path:
-    """Where this machine's calibrations are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "fedrepro"
 
 
 def keep_freed_memory() -> None:

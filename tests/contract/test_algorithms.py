@@ -238,7 +238,7 @@ def test_a_job_gives_all_algorithms_of_a_seed_the_same_problem_and_initial_model
         "evaluate": {"every": 1, "clients": "last"},
         "algorithms": {name: {**SETTINGS.get(name, [{}])[0]} for name in ALGORITHMS},
     }
-    prepare_data("line", spec["dataset"], [0, 1], "standin", None, tmp_path / "data.npz")
+    prepare_data("line", spec["dataset"], [0, 1], "standin", [], tmp_path / "data.npz")
     partition_data("line", spec["partition"], [0, 1], tmp_path / "data.npz", tmp_path / "federation.npz")
     inputs = Inputs(tmp_path / "data.npz", tmp_path / "federation.npz")
     experiment = Experiment("dfl", "tiny", "smoke", tmp_path / "tiny.yaml", spec)

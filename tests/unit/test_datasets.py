@@ -27,7 +27,7 @@ def test_shapes_and_owners():
     assert data.train.client.tolist() == [k for k in range(6) for _ in range(4)]
     assert data.train.group.tolist() == [0] * 12 + [1] * 12
     assert data.test is None
-    assert dfl_line_size(servers=2, clients=3, samples=4, noise=0.1) == (6, 4)
+    assert dfl_line_size(servers=2, clients=3, samples=4, noise=0.1) == (6, 24)
 
 
 def test_without_noise_the_points_lie_on_the_line():
@@ -113,7 +113,7 @@ def test_the_same_data_gives_the_same_bytes(tmp_path):
 def test_columns_must_agree_and_kinds_be_known():
     x = np.zeros((3, 1))
     for wrong in ({"y": np.zeros(2)}, {"y": np.zeros(3), "client": np.zeros(4)}, {"y": np.zeros(3), "group": x[:1]}):
-        with pytest.raises(ValueError, match="rows, x has 3"):
+        with pytest.raises(ValueError, match="rows, y has"):
             Split(x, **wrong)
     with pytest.raises(ValueError, match="kind 'fake' is none of"):
         Dataset("fake", train=Split(x, np.zeros(3)))

@@ -17,7 +17,7 @@ SPEC = {"name": "dfl_line", "servers": 2, "clients": 3, "samples": 4}
 
 def prepare(folder, seeds=(0, 1), dataset_id="dfl_line-1", spec=SPEC):
     out = folder / "data.npz"
-    prepare_data(dataset_id, spec, list(seeds), "auto", None, out)
+    prepare_data(dataset_id, spec, list(seeds), "auto", [], out)
     return out
 
 

@@ -26,7 +26,7 @@ def run(tmp_path, monkeypatch):
 
     def go(changes=None, algorithm="fedavg", shard="0-1", strategy="loop", name="run"):
         chosen, folder = experiment(changes), tmp_path / name
-        prepare_data(chosen.dataset_id, chosen.spec["dataset"], seeds_of(shard), "auto", None, folder / "data.npz")
+        prepare_data(chosen.dataset_id, chosen.spec["dataset"], seeds_of(shard), "auto", [], folder / "data.npz")
         inputs = Inputs(folder / "data.npz", folder / "federation.npz")
         partition_data(chosen.federation_id, chosen.spec["partition"], seeds_of(shard), *vars(inputs).values())
         machine = Machine(device="cpu", strategy=strategy)

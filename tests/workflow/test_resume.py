@@ -42,7 +42,7 @@ def start(tmp_path):
     """Starts the job in a process of its own: start(out, seconds between checkpoints)."""
     spec = changed(EXPERIMENT, CHANGES)
     write_yaml(tmp_path / "config" / "experiments" / "dfl" / "line.yaml", spec)
-    prepare_data("data", spec["dataset"], [0, 1], "auto", None, tmp_path / "data.npz")
+    prepare_data("data", spec["dataset"], [0, 1], "auto", [], tmp_path / "data.npz")
     partition_data("federation", spec["partition"], [0, 1], tmp_path / "data.npz", tmp_path / "federation.npz")
     started = []
 

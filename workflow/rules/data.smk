@@ -8,6 +8,7 @@ rule prepare_data:
     """One data set: real files verified, a labelled stand-in, or the papers' synthetic draw."""
     input:
         code=LAYOUT.dataset_code,
+        files=LAYOUT.real_files,
     output:
         data=LAYOUT.at("data/{dataset}/{shard}.npz"),
         about=LAYOUT.at("data/{dataset}/{shard}.json"),
@@ -24,7 +25,7 @@ rule prepare_data:
         spec=lambda w: LAYOUT.datasets[w.dataset],
         seeds=LAYOUT.data_seeds,
         mode=LAYOUT.data,
-        data_dir=LAYOUT.data_dir,
+        folders=LAYOUT.data_folders,
     message:
         "prepare data {wildcards.dataset}"
     script:

@@ -39,4 +39,4 @@ def dfl_line(
 
 
 def dfl_line_size(servers: int = 5, clients: int = 5, samples: int = 100, **_) -> tuple[int, int]:
-    return servers * clients, samples
+    return servers * clients, servers * clients * samples
