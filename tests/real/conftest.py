@@ -1,0 +1,39 @@
+"""Tests on real data: the folder that FEDREPRO_TEST_DATA or DATA_DIR names, or ../shared/datasets beside the checkout.
+
+Where it is not there each of these tests is skipped, and says so.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrepro.config import ROOT
+from fedrepro.datasets import DATASETS, Dataset, Source
+
+_CANDIDATES = [os.environ.get("FEDREPRO_TEST_DATA"), os.environ.get("DATA_DIR"), ROOT.parent / "shared" / "datasets"]
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    for folder in filter(None, _CANDIDATES):
+        if Path(folder).is_dir():
+            return Path(folder)
+    pytest.skip("no real data: set DATA_DIR to a folder that holds it")
+
+
+@pytest.fixture(scope="session")
+def real(data_dir: Path):
+    """real("mnist", **parameters): the data set read from its real files; skipped by name where they are not there."""
+    from fedrepro.datasets.catalogue import present
+
+    def load(name: str, **parameters) -> Dataset:
+        entry = DATASETS[name]
+        if entry.files and present(entry.files, [data_dir]) is None:
+            pytest.skip(f"the real files of {name} are not in the data folder")
+        return entry.load(Source(np.random.default_rng(0), "real", (data_dir,)), **parameters)
+
+    return load
