@@ -54,7 +54,9 @@ def partition_data(
         data = datasets[seed if seed in datasets else -1]
         assignments[seed] = PARTITIONS[spec["name"]](data, rng, **parameters)
         if cut:
-            assignments[seed] = cut(assignments[seed], streams.generator(federation_id, seed, "inside"), **inside)
+            assignments[seed] = cut(
+                assignments[seed], streams.generator(federation_id, seed, "partition", "inside"), **inside
+            )
     federation_files.save(out, assignments)
     sizes = list(map(len, assignments[seeds[0]].rows["train"]))
     write_json(
