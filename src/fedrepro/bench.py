@@ -88,7 +88,7 @@ def measure(name: str, repeats: int) -> list[dict]:
     twin = build(MODELS[kind], (features,), 10, streams.torch_generator("bench", 0, "init"), **hyper)
     start = [p.detach().clone() for p in twin.parameters()]
     rng = streams.generator("bench", 0, "batches", 0)
-    drawn = [[(b.x, b.y) for b in work.draw(data.train, k, 0, rng)] for k in range(CLIENTS)]
+    drawn = [[(b.x, b.y) for b in mine] for mine in work.draw(data.train, range(CLIENTS), 0, rng).values()]
     x, y = (torch.stack([torch.stack([b[i] for b in client]) for client in drawn]) for i in range(2))
     named = dict(zip(dict(twin.named_parameters()), start, strict=True))
     calls: dict[str, Callable[[], object]] = {

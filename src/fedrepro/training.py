@@ -23,6 +23,7 @@ from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.clients import Work, calibrate, strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.initial import build
+from fedrepro.core.params import Params
 from fedrepro.core.progress import Progress
 from fedrepro.core.rounds import Participation, Plan, Replicate, train
 from fedrepro.core.task import Task
@@ -131,20 +132,21 @@ def prepare(
     method = ALGORITHMS[experiment.methods()[algorithm]]
     task, problems, initial = None, {}, {}
     for seed, federation in federations.items():
-        generator = streams.torch_generator(experiment.id, seed, "init")
-        model = build(
-            MODELS[spec["model"]["name"]],
-            any_data.train.shape,
-            any_data.outputs,
-            generator,
-            **arguments,
-        )
-        model = model.to(device, dtype)
-        task = task or Task(model)
-        initial[seed] = Task(model).parameters()
+
+        def model(*client: int, seed: int = seed) -> torch.nn.Module:
+            generator = streams.torch_generator(experiment.id, seed, "init", *client)
+            make = MODELS[spec["model"]["name"]]
+            return build(make, any_data.train.shape, any_data.outputs, generator, **arguments).to(device, dtype)
+
+        def own_model(client: int, model: Callable = model) -> Params:
+            return Task(model(client)).parameters()
+
+        first = model()
+        task = task or Task(first)
+        initial[seed] = Task(first).parameters()
         shares = participation.shares(federation)
         steps = max(work.steps_for(size)[0] for size in federation.train.sizes.tolist())
-        problems[seed] = Problem(task, federation, shares, steps)
+        problems[seed] = Problem(task, federation, shares, steps, own_model)
     replicates = []
     for setting, hyper in experiment.settings(algorithm).items():
         for seed, problem in problems.items():

@@ -7,7 +7,7 @@ evaluation, logging, checkpoints and divergence are the engine's (`fedrepro.core
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
@@ -32,6 +32,7 @@ class Problem:
     federation: Federation
     weights: np.ndarray
     steps: int  # local gradient steps in a round, of the client with most of them
+    initial: Callable[[int], Params] | None = None  # client → an initial model of its own, for methods that want one
 
     _whole: dict[int, object] = field(default_factory=dict, repr=False, compare=False)
 
@@ -80,6 +81,12 @@ class Algorithm:
 
     #: hyper-parameters that `client_update` never reads: settings that differ in them are still stacked
     server_only: ClassVar[frozenset[str]] = frozenset()
+    #: exchanges with the server in a round: each is a message, `client_update` and `server_update`
+    exchanges: ClassVar[int] = 1
+    #: whether `client_update` reads `batches.noise`
+    noisy: ClassVar[bool] = False
+    #: False: `init` computes the result and there are no rounds (a centralised fit, a closed form)
+    iterative: ClassVar[bool] = True
 
     @classmethod
     def from_config(cls, hyper: dict[str, Any]) -> Self:

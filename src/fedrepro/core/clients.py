@@ -120,17 +120,18 @@ class Vmap:
         ready = None
         if index is not None and index.numel() * batches.samples.x[0].nbytes <= READY_BYTES:
             index, ready = None, batches.samples.rows(index)
+        noise, noise_axis = _stack([w.batches.noise for w in works])
         structure: list[Any] = []
 
-        def one_client(hyper, message, local, whole, index, weight, ready):
-            mine = dataclasses.replace(batches, whole=whole, index=index, weight=weight, ready=ready)
+        def one_client(hyper, message, local, whole, index, weight, ready, noise):
+            mine = dataclasses.replace(batches, whole=whole, index=index, weight=weight, ready=ready, noise=noise)
             result = _with(first.algorithm, hyper).client_update(task, message, local, mine)
             leaves, spec = _pytree.tree_flatten(result)
             structure[:] = [spec, [_STACKED if isinstance(leaf, Tensor) else leaf for leaf in leaves]]
             return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
-        stacked = (hyper, message, local, whole, index, weight, ready)
-        axes = (_axes(hyper), message_axes, local_axes, *map(_axes, (whole, index, weight, ready)))
+        stacked = (hyper, message, local, whole, index, weight, ready, noise)
+        axes = (_axes(hyper), message_axes, local_axes, *map(_axes, (whole, index, weight, ready)), noise_axis)
         outputs = torch.func.vmap(one_client, in_dims=axes)(*stacked)
         spec, leaves = structure
         outputs = iter(outputs)
@@ -201,7 +202,8 @@ class _Shapes:
         b = work.batches
         index = None if b.index is None else (tuple(b.index.shape), id(b.samples), b.weight is None)
         trees = tuple(self._once(_sizes, tree) for tree in (work.message, work.local, b.whole))
-        return (self._once(_static, work.algorithm), b.round, b.steps, b.steps_per_epoch, index, trees)
+        when = (b.round, b.exchange, b.steps, b.steps_per_epoch)
+        return (self._once(_static, work.algorithm), *when, b.size, index, trees)
 
     def _once(self, look: Callable[[Any], Any], thing: Any) -> Any:
         if id(thing) not in self.seen:

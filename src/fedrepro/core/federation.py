@@ -8,7 +8,7 @@ client, many clients under `vmap`, and many seeds all read the same memory.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -77,11 +77,22 @@ class Federation:
 
 
 class Batch(NamedTuple):
-    """x [B, ...], y [B, ...]; weight [B] is 0 for padding (None: all count)."""
+    """x [B, ...], y [B, ...]; weight [B] is 0 for padding (None: all count).
+
+    Its mean is over the samples that count or, where `size` is given, the sum over them divided by `size`: Poisson
+    sampling divides by the size expected.
+    """
 
     x: Tensor
     y: Tensor
     weight: Tensor | None = None
+    size: float | None = None
+
+    def shares(self) -> Tensor | float:
+        """Each sample's share in the mean: [B], or one number for all."""
+        if self.weight is None:
+            return 1 / len(self.y)
+        return self.weight / (self.weight.sum() if self.size is None else self.size)
 
 
 @dataclass(frozen=True)
@@ -90,7 +101,9 @@ class Batches:
 
     index [T, B] are rows of `samples`, weight [T, B] marks padding in a short last batch (None: no padding).
     A full batch is kept once, as `whole` (the batch or what the task summarised it to), and repeated. `ready` holds
-    the rows of all steps, x [T, B, ...] and y [T, B, ...], where they were read beforehand.
+    the rows of all steps, x [T, B, ...] and y [T, B, ...], where they were read beforehand. `noise` [T, P] are standard
+    normal numbers, one for each step and parameter, for methods that ask for them (`Algorithm.noisy`). `exchange`
+    counts the exchanges with the server within the round (`Algorithm.exchanges`); all of them see the same batches.
     """
 
     round: int
@@ -101,6 +114,9 @@ class Batches:
     weight: Tensor | None = None
     whole: object | None = None
     ready: Samples | None = None
+    size: float | None = None
+    noise: Tensor | None = None
+    exchange: int = 0
 
     def __len__(self) -> int:
         return self.steps
@@ -115,7 +131,7 @@ class Batches:
             stop = min(start + ahead, self.steps)
             read = self.ready or self.samples.rows(self.index[start:stop])
             for t, x, y in zip(range(start, stop), read.x.unbind(0), read.y.unbind(0), strict=False):
-                yield Batch(x, y, None if self.weight is None else self.weight[t])
+                yield Batch(x, y, None if self.weight is None else self.weight[t], self.size)
 
     def epoch(self, t: int) -> int:
         """The pass over the client's data, within the round, that step t belongs to."""
@@ -123,33 +139,44 @@ class Batches:
 
     def head(self, steps: int) -> Batches:
         """The first `steps` steps."""
-        index, weight = (None if part is None else part[:steps] for part in (self.index, self.weight))
-        return replace(self, steps=min(steps, self.steps), index=index, weight=weight)
+        parts = {name: getattr(self, name) for name in ("index", "weight", "noise")}
+        cut = {name: None if part is None else part[:steps] for name, part in parts.items()}
+        return replace(self, steps=min(steps, self.steps), **cut)
 
 
 @dataclass(frozen=True)
 class LocalWork:
     """What the experiment asks of a client in a round: `epochs` passes or `steps` batches, of `batch` samples.
 
-    batch None is the client's whole data. With `steps`, passes follow one another until the steps are done.
+    batch None is the client's whole data. With `steps`, passes follow one another until the steps are done. With
+    `poisson` every sample of the client joins every batch by itself, with probability batch/n.
     """
 
     epochs: int | None = None
     steps: int | None = None
     batch: int | None = None
+    poisson: bool = False
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> LocalWork:
         """From an experiment's `local` section."""
         batch = None if spec["batch"] == "full" else spec["batch"]
-        return cls(spec.get("epochs"), spec.get("steps"), batch)
+        return cls(spec.get("epochs"), spec.get("steps"), batch, spec.get("sampling") == "poisson")
 
     def steps_for(self, size: int) -> tuple[int, int]:
         """(gradient steps a round, steps an epoch) of a client with `size` samples."""
         per_epoch = 1 if self.batch is None else max(1, -(-size // self.batch))
         return (self.steps if self.steps is not None else self.epochs * per_epoch), per_epoch
 
-    def draw(self, holdings: Holdings, client: int, round: int, rng: np.random.Generator) -> Batches:
+    def draw(
+        self, holdings: Holdings, clients: Iterable[int], round: int, rng: np.random.Generator
+    ) -> dict[int, Batches]:
+        """The batches of each of the clients, one after the other from one stream."""
+        if self.poisson:
+            return self._draw_poisson(holdings, clients, round, rng)
+        return {k: self._draw_passes(holdings, k, round, rng) for k in clients}
+
+    def _draw_passes(self, holdings: Holdings, client: int, round: int, rng: np.random.Generator) -> Batches:
         """The client's batches: each epoch a fresh permutation of its rows, a short last batch padded."""
         rows = holdings.of(client)
         steps, per_epoch = self.steps_for(len(rows))
@@ -166,3 +193,39 @@ class LocalWork:
             weight = torch.from_numpy(np.tile(mask, epochs).reshape(-1, width)[:steps])
             weight = weight.to(holdings.samples.x.dtype)
         return Batches(round, steps, per_epoch, holdings.samples, index, weight)
+
+    def _draw_poisson(
+        self, holdings: Holdings, clients: Iterable[int], round: int, rng: np.random.Generator
+    ) -> dict[int, Batches]:
+        """Batches of random size, padded to one width for all clients so that these can still be stacked."""
+        drawn = {}
+        for k in clients:
+            rows = holdings.of(k)
+            steps, per_epoch = self.steps_for(len(rows))
+            counts = rng.binomial(len(rows), min(1.0, self.batch / len(rows)), steps)
+            chosen = _distinct(len(rows), max(1, int(counts.max())), steps, rng)
+            drawn[k] = rows, per_epoch, counts, chosen
+        # a multiple of 8, so that the width rarely differs from seed to seed or from round to round
+        width = -(-max(chosen.shape[1] for *_, chosen in drawn.values()) // 8) * 8
+        batches = {}
+        for k, (rows, per_epoch, counts, chosen) in drawn.items():
+            index = np.zeros((len(counts), width), dtype=np.int64)
+            index[:, : chosen.shape[1]] = chosen
+            weight = torch.from_numpy(np.arange(width) < counts[:, None]).to(holdings.samples.x.dtype)
+            index = torch.from_numpy(rows[index])
+            size = float(min(self.batch, len(rows)))
+            batches[k] = Batches(round, len(counts), per_epoch, holdings.samples, index, weight, size=size)
+        return batches
+
+
+def _distinct(total: int, count: int, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """`draws` times `count` different numbers below `total`, in random order: [draws, count]."""
+    if total <= 8 * count * count:
+        return np.argsort(rng.random((draws, total)), axis=1)[:, :count]
+    chosen = rng.integers(0, total, (draws, count))
+    while True:  # draw a line anew until it has no number twice; one in sixteen has, at most
+        ordered = np.sort(chosen, axis=1)
+        twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+        if not len(twice):
+            return chosen
+        chosen[twice] = rng.integers(0, total, (len(twice), count))

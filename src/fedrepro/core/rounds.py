@@ -8,10 +8,12 @@ A replicate whose numbers stop being finite is recorded as diverged and goes no 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Algorithm, Cohort, Problem, State
@@ -108,9 +110,12 @@ def train(
         for r, (state, local, diverged) in zip(replicates, saved["replicates"], strict=True):
             r.state, r.local, r.diverged = state, local, diverged
     else:
+        iterative = replicates[0].algorithm.iterative
         for r in replicates:
             r.state = r.algorithm.init(r.problem, r.w)
-        _record(task, replicates, plan, 0, log)
+        _record(task, replicates, plan, 0 if iterative else plan.rounds, log)
+        if not iterative:
+            return log, counts
 
     chosen: list[Callable] = []
 
@@ -136,44 +141,62 @@ def train(
 
 def advance(task: Task, running: Sequence[Replicate], plan: Plan, run_clients: Callable, t: int) -> int:
     """Round t of all running replicates. Returns the number of gradient steps taken."""
-    cohorts, works = _prepare(running, plan, t)
-    if works:
-        results = run_clients(task, works)
-        for r, cohort in zip(running, cohorts, strict=True):
-            uploads = results.take(cohort.clients.tolist(), r.local)
-            r.state = r.algorithm.server_update(r.state, uploads, cohort)
-            uploads.finish()
+    cohorts, batches = _sample(running, plan, t)
+    for exchange in range(running[0].algorithm.exchanges):
+        works = [
+            Work(r.algorithm, r.algorithm.message(r.state, k), r.local_of(k), _at(batches[r.seed, k], exchange))
+            for r, cohort in zip(running, cohorts, strict=True)
+            for k in cohort.clients.tolist()
+        ]
+        if works:
+            results = run_clients(task, works)
+            for r, cohort in zip(running, cohorts, strict=True):
+                uploads = results.take(cohort.clients.tolist(), r.local)
+                r.state = r.algorithm.server_update(r.state, uploads, cohort)
+                uploads.finish()
     return sum(len(w.batches) for w in works)
 
 
-def _prepare(running: Sequence[Replicate], plan: Plan, t: int) -> tuple[list[Cohort], list[Work]]:
-    """This round's cohorts (one a replicate) and the works of all of them, in that order.
+def _sample(running: Sequence[Replicate], plan: Plan, t: int) -> tuple[list[Cohort], dict[tuple[int, int], Batches]]:
+    """This round's cohorts (one a replicate), and the batches of (seed, client).
 
     Clients are sampled and batches drawn once a seed: all settings, like all algorithms, see the same ones.
     """
-    cohorts, works = [], []
+    cohorts = []
     sampled: dict[int, Cohort] = {}
     batches: dict[tuple[int, int], Batches] = {}
     for r in running:
         if r.seed not in sampled:
             cohort = sampled[r.seed] = plan.participation.draw(t, r.problem.weights, plan.experiment, r.seed)
             batches |= {(r.seed, k): b for k, b in _draw(r, cohort, plan, t).items()}
-        cohort = _reached(r, sampled[r.seed])
-        cohorts.append(cohort)
-        works += [
-            Work(r.algorithm, r.algorithm.message(r.state, k), r.local_of(k), batches[r.seed, k])
-            for k in cohort.clients.tolist()
-        ]
-    return cohorts, works
+        cohorts.append(_reached(r, sampled[r.seed]))
+    return cohorts, batches
+
+
+def _at(batches: Batches, exchange: int) -> Batches:
+    return batches if exchange == 0 else replace(batches, exchange=exchange)
 
 
 def _draw(r: Replicate, cohort: Cohort, plan: Plan, t: int) -> dict[int, Batches]:
-    """Each client's batches of the round: its full batch again and again, or mini-batches from the seed's stream."""
+    """Each client's batches of the round: its full batch again and again, or mini-batches from the seed's stream; with
+    noise from a stream of its own where the method asks for it."""
+    clients = cohort.clients.tolist()
     if plan.work.batch is None:
         steps, _ = plan.work.steps_for(1)
-        return {k: Batches(round=t, steps=steps, whole=r.problem.whole(k)) for k in cohort.clients.tolist()}
-    rng = streams.generator(plan.experiment, r.seed, "batches", t)
-    return {k: plan.work.draw(r.problem.federation.train, k, t, rng) for k in cohort.clients.tolist()}
+        batches = {k: Batches(round=t, steps=steps, whole=r.problem.whole(k)) for k in clients}
+    else:
+        rng = streams.generator(plan.experiment, r.seed, "batches", t)
+        batches = plan.work.draw(r.problem.federation.train, clients, t, rng)
+    if not r.algorithm.noisy:
+        return batches
+    generator = streams.torch_generator(plan.experiment, r.seed, "noise", t)
+    any_parameter, parameters = next(iter(r.w.values())), sum(v.numel() for v in r.w.values())
+
+    def noise(steps: int) -> Tensor:
+        drawn = torch.randn(steps, parameters, generator=generator, dtype=any_parameter.dtype)
+        return drawn.to(any_parameter.device)
+
+    return {k: replace(b, noise=noise(len(b))) for k, b in batches.items()}
 
 
 def _reached(r: Replicate, cohort: Cohort) -> Cohort:

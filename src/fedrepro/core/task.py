@@ -101,4 +101,4 @@ class Task:
     def _mean(self, output: Tensor, batch: Batch) -> Tensor:
         if batch.weight is None:
             return self.sample_loss(output, batch.y, "mean")
-        return (self.sample_loss(output, batch.y) * batch.weight).sum() / batch.weight.sum()
+        return (self.sample_loss(output, batch.y) * batch.shares()).sum()

@@ -37,7 +37,7 @@ class LinearRegression(nn.Module):
 
     def summarise(self, batch: Batch) -> Quadratic:
         """(H, b, c) with mean loss ½wᵀHw − bᵀw + c."""
-        x, shares = self.design(batch.x), _shares(batch)
+        x, shares = self.design(batch.x), batch.shares()
         weighted = x.T * shares
         return Quadratic(weighted @ x, weighted @ batch.y, 0.5 * (shares * batch.y.square()).sum())
 
@@ -46,15 +46,10 @@ class LinearRegression(nn.Module):
         if isinstance(batch, Quadratic):
             return Params(w=batch.curvature @ w["w"] - batch.linear)
         x = self.design(batch.x)
-        return Params(w=x.T @ (_shares(batch) * (x @ w["w"] - batch.y)))
+        return Params(w=x.T @ (batch.shares() * (x @ w["w"] - batch.y)))
 
     def batch_loss(self, w: Params, batch: Batch | Quadratic) -> Tensor:
         """Mean loss at w."""
         if isinstance(batch, Quadratic):
             return w["w"] @ (0.5 * batch.curvature @ w["w"] - batch.linear) + batch.constant
-        return 0.5 * (_shares(batch) * (self.design(batch.x) @ w["w"] - batch.y).square()).sum()
-
-
-def _shares(batch: Batch) -> Tensor | float:
-    """Each sample's share in the mean."""
-    return 1 / len(batch.y) if batch.weight is None else batch.weight / batch.weight.sum()
+        return 0.5 * (batch.shares() * (self.design(batch.x) @ w["w"] - batch.y).square()).sum()

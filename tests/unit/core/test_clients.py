@@ -25,7 +25,7 @@ def make_works(task, algorithms, sizes=RAGGED, work=MINI_BATCH, model="softmax",
     if work.batch is None:
         batches = [Batches(3, work.epochs, whole=task.summarise(held.full_batch(k))) for k in range(len(sizes))]
     else:
-        batches = [work.draw(held, k, 3, rng) for k in range(len(sizes))]
+        batches = list(work.draw(held, range(len(sizes)), 3, rng).values())
     w = task.start
     return [
         Work(a, messages[k] if messages else w, local[k] if local else None, batches[k])

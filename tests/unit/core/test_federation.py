@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrepro.core.federation import Batches, Federation, Holdings, LocalWork, Samples
+from fedrepro.core.federation import Batch, Batches, Federation, Holdings, LocalWork, Samples
 from tests.builders import federate, holdings
 
 
@@ -86,7 +86,7 @@ def test_every_epoch_covers_each_of_the_clients_rows_once_and_no_others(sizes, b
     held = numbered(sizes, shuffle=seed)
     client = data.draw(st.integers(0, len(sizes) - 1))
     work = LocalWork(epochs=epochs, batch=batch)
-    drawn = work.draw(held, client, 4, np.random.default_rng(seed))
+    drawn = work.draw(held, [client], 4, np.random.default_rng(seed))[client]
     steps, per_epoch = work.steps_for(sizes[client])
     assert (len(drawn), drawn.round, len(drawn.index)) == (steps, 4, steps)
     for epoch in range(epochs):
@@ -103,7 +103,7 @@ def test_every_epoch_covers_each_of_the_clients_rows_once_and_no_others(sizes, b
 )
 def test_a_number_of_steps_goes_through_whole_epochs_and_stops_in_one(size, batch, steps, seed):
     held = numbered([3, size, 3], shuffle=seed)
-    drawn = LocalWork(steps=steps, batch=batch).draw(held, 1, 0, np.random.default_rng(seed))
+    drawn = LocalWork(steps=steps, batch=batch).draw(held, [1], 0, np.random.default_rng(seed))[1]
     mine = sorted(held.of(1).tolist())
     per_epoch = -(-size // batch)
     assert len(list(drawn)) == steps
@@ -117,18 +117,18 @@ def test_a_number_of_steps_goes_through_whole_epochs_and_stops_in_one(size, batc
 
 
 def test_only_the_last_batch_of_an_epoch_is_short():
-    drawn = LocalWork(epochs=2, batch=3).draw(numbered([5]), 0, 0, np.random.default_rng(0))
+    drawn = LocalWork(epochs=2, batch=3).draw(numbered([5]), [0], 0, np.random.default_rng(0))[0]
     assert drawn.weight.tolist() == [[1, 1, 1], [1, 1, 0], [1, 1, 1], [1, 1, 0]]
     assert drawn.weight.dtype == torch.float64
 
 
 def test_no_padding_where_none_is_needed():
     for size in (1, 2, 3, 6):
-        assert LocalWork(epochs=1, batch=3).draw(numbered([size]), 0, 0, np.random.default_rng(0)).weight is None
+        assert LocalWork(epochs=1, batch=3).draw(numbered([size]), [0], 0, np.random.default_rng(0))[0].weight is None
 
 
 def test_epochs_are_fresh_permutations():
-    drawn = LocalWork(epochs=2, batch=50).draw(numbered([50]), 0, 0, np.random.default_rng(0))
+    drawn = LocalWork(epochs=2, batch=50).draw(numbered([50]), [0], 0, np.random.default_rng(0))[0]
     assert drawn.index[0].tolist() != drawn.index[1].tolist()
 
 
@@ -138,7 +138,55 @@ def test_a_full_batch_is_repeated():
 
 
 def test_head_takes_the_first_steps():
-    drawn = LocalWork(epochs=2, batch=3).draw(numbered([5]), 0, 0, np.random.default_rng(0))
+    drawn = LocalWork(epochs=2, batch=3).draw(numbered([5]), [0], 0, np.random.default_rng(0))[0]
     short = drawn.head(3)
     assert [b.y.tolist() for b in short] == [b.y.tolist() for b in drawn][:3]
     assert len(drawn.head(99)) == len(drawn)
+
+
+# --- Poisson sampling -------------------------------------------------------------------------------------------------
+
+
+@given(
+    sizes=st.lists(st.integers(1, 400), min_size=1, max_size=4),
+    batch=st.integers(1, 6),
+    steps=st.integers(1, 12),
+    seed=st.integers(0, 999),
+)
+def test_a_poisson_batch_has_different_rows_of_its_client_and_one_width_for_all(sizes, batch, steps, seed):
+    held = numbered(sizes, shuffle=seed)
+    work = LocalWork(steps=steps, batch=batch, poisson=True)
+    drawn = work.draw(held, range(len(sizes)), 2, np.random.default_rng(seed))
+    assert len({tuple(b.index.shape) for b in drawn.values()}) == 1
+    for k, batches in drawn.items():
+        assert len(batches) == steps
+        assert batches.size == min(batch, sizes[k])
+        for t in range(steps):
+            seen = seen_in(batches, t, t + 1)
+            assert len(seen) == len(set(seen))
+            assert set(seen) <= set(held.of(k).tolist())
+
+
+@pytest.mark.parametrize("size", [40, 4000])  # the two ways of drawing different rows
+def test_in_poisson_sampling_every_sample_joins_every_batch_with_the_same_probability(size):
+    work = LocalWork(steps=4000, batch=4, poisson=True)
+    drawn = work.draw(numbered([size]), [0], 0, np.random.default_rng(3))[0]
+    joined = drawn.index[drawn.weight > 0].numpy()
+    counts = drawn.weight.sum(1).numpy()
+    assert counts.mean() == pytest.approx(4, abs=0.15)
+    assert counts.var() == pytest.approx(4 * (1 - 4 / size), rel=0.1)  # binomial, not fixed
+    halves = np.histogram(joined, bins=4, range=(0, size))[0] / len(joined)
+    np.testing.assert_allclose(halves, 0.25, atol=0.02)
+
+
+def test_a_poisson_batch_divides_by_the_size_expected():
+    batch = Batch(torch.zeros(3, 1), torch.zeros(3), torch.tensor([1.0, 1.0, 0.0]), size=4.0)
+    assert batch.shares().tolist() == [0.25, 0.25, 0.0]
+    assert batch._replace(size=None).shares().tolist() == [0.5, 0.5, 0.0]
+    assert Batch(torch.zeros(4, 1), torch.zeros(4)).shares() == 0.25
+
+
+def test_a_client_smaller_than_the_batch_gives_all_it_has():
+    drawn = LocalWork(steps=3, batch=9, poisson=True).draw(numbered([2]), [0], 0, np.random.default_rng(0))[0]
+    assert [seen_in(drawn, t, t + 1) for t in range(3)] == [[0, 1]] * 3
+    assert drawn.size == 2.0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,11 +13,13 @@ import torch
 
 from fedrepro.algorithms import FedAvg, FedProx, FedSGD, Local
 from fedrepro.core import streams
+from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.federation import Federation, LocalWork
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation
 from fedrepro.metrics import COLUMNS
 from tests.builders import (
+    EXPERIMENT,
     MINI_BATCH,
     RAGGED,
     federate,
@@ -358,3 +362,89 @@ def test_one_client_is_plain_sgd(model):
     assert steps == 3 * 2 * 3
     expected = Params({k: p.detach() for k, p in module.named_parameters()})
     torch.testing.assert_close(found.w.flatten(), expected.flatten(), rtol=1e-12, atol=1e-14)
+
+
+# --- what a method may ask of the loop --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TwoExchanges(Algorithm):
+    """First every client sends its mean of y, then its distance from the mean of these."""
+
+    exchanges: ClassVar[int] = 2
+
+    def message(self, state, client):
+        return state.get("mean", torch.zeros(()))
+
+    def client_update(self, task, message, local, batches):
+        mean = torch.stack([b.y.mean() for b in batches]).mean()
+        return (mean if batches.exchange == 0 else mean - message), local
+
+    def server_update(self, state, uploads, cohort):
+        values = uploads.stack()
+        if "mean" in state and "distances" not in state:
+            return {**state, "distances": values}
+        return {"w": state["w"], "mean": values.mean()}
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_exchanges_of_a_round_follow_one_another_on_the_same_batches(strategy):
+    data = federate(([[0.0]] * 2, [1.0, 3.0]), ([[0.0]] * 2, [5.0, 7.0]))
+    plan = make_plan(1, LocalWork(steps=1, batch=2))
+    state = run(make_task("linear", 1), data, plan, TwoExchanges(), strategy=strategy).only.state
+    assert state["mean"].item() == 4.0
+    assert state["distances"].tolist() == [-2.0, 2.0]
+
+
+@dataclass(frozen=True)
+class Noisy(Algorithm):
+    """Clients send the sum of their noise."""
+
+    noisy: ClassVar[bool] = True
+    factor: float = 1.0
+
+    def client_update(self, task, message, local, batches):
+        return self.factor * batches.noise.sum(0), local
+
+    def server_update(self, state, uploads, cohort):
+        return {**state, "noise": uploads.stack()}
+
+
+@pytest.mark.parametrize("work", [LocalWork(steps=3), LocalWork(steps=3, batch=1)])
+def test_noise_is_standard_normal_one_for_each_step_and_parameter_and_the_same_for_all_settings(work):
+    def noise(rounds: int, seed: int, strategy: str) -> list[torch.Tensor]:
+        runs = run(
+            make_task("linear", 2), {seed: data}, make_plan(rounds, work), Noisy(), Noisy(2.0), strategy=strategy
+        )
+        return [r.state["noise"] for r in runs.replicates]
+
+    data = federate(([[0.0, 1.0]] * 4, [1.0] * 4), ([[0.0, 1.0]] * 4, [5.0] * 4))
+    one, two = noise(1, 0, "loop")
+    assert one.shape == (2, 3)  # clients, parameters
+    torch.testing.assert_close(two, 2 * one)  # settings share it
+    torch.testing.assert_close(torch.stack(noise(1, 0, "vmap")), torch.stack([one, two]))
+    assert not torch.equal(one[0], one[1])
+    assert not torch.equal(noise(2, 0, "loop")[0], one)
+    assert not torch.equal(noise(1, 1, "loop")[0], one)
+    generator = streams.torch_generator(EXPERIMENT, 0, "noise", 0)
+    drawn = torch.randn(3, 3, generator=generator, dtype=torch.float64)
+    torch.testing.assert_close(one[0], drawn.sum(0))
+
+
+@dataclass(frozen=True)
+class ClosedForm(Algorithm):
+    """The pooled least-squares solution, without a single round."""
+
+    iterative: ClassVar[bool] = False
+
+    def init(self, problem, w):
+        return {"w": Params(w=problem.minimiser)}
+
+
+def test_a_method_without_rounds_is_computed_once_and_recorded_as_of_the_last_round(gradients):
+    data = federate(([[0.0], [1.0]], [1.0, 3.0]), ([[2.0], [3.0]], [5.0, 7.0]))
+    done = run(make_task("linear", 1), data, make_plan(5), ClosedForm())
+    torch.testing.assert_close(done.w["w"], torch.tensor([2.0, 1.0], dtype=torch.float64))
+    assert set(done.frame["round"]) == {5}
+    assert done.counts["gradient_steps"] == gradients.evaluations == 0
+    assert done.values("loss", split="train", client=-1) == pytest.approx(0)
