@@ -44,7 +44,7 @@ def render_artefact(
 def _samples(path: Path) -> pd.DataFrame:
     """The training samples of the first seed: columns x0, x1, … (flattened), y, client, group, seed."""
     seed, data = min(load(path).items())
-    x = data.train.x.reshape(len(data.train.x), -1)
+    x = data.train.samples().reshape(len(data.train), -1)
     columns = {f"x{j}": x[:, j] for j in range(x.shape[1])} | {"y": data.train.y}
     marks = {k: v for k in ("client", "group") if (v := getattr(data.train, k)) is not None}
     return pd.DataFrame({**columns, **marks, "seed": max(seed, 0)})

@@ -287,6 +287,17 @@ def test_provenance_reaches_the_data(results):
     assert places == sorted(places)
 
 
+def test_real_data_is_known_down_to_its_files(results):
+    found = {"layout": "binary", "complete": False, "files": {"<b>.bin": "md5:5dd7e06a"}}
+    data = {"name": "cifar10", "kind": "real", "sha256": SHA, "found": found}
+    write_manifest(results, "runs/dfl/line/dfl/0.json", data=data)
+    text, page = build(results)
+    chain = page.text[page.text.index("On the data") :]
+    assert "cifar10 (real data, a sample of it)" in chain
+    assert chain.index("<b>.bin") < chain.index("md5:5dd7e06a")
+    assert "<b>.bin" not in text  # a file's name is text, not markup
+
+
 def test_cost_failures_assumed_errata_and_notebooks(results):
     _, page = build(results)
     assert "1 job took 3 min 20 s" in page.text

@@ -112,6 +112,13 @@ def _downloads(name: str, files: dict[str, Path], page_folder: Path, *, has_pict
     return downloads
 
 
+def _real_files(source: dict) -> dict:
+    """The real files behind a data set, with the checksums they were verified by."""
+    found = as_dict(source.get("found"))
+    files = sorted((as_text(name), as_text(value)) for name, value in as_dict(found.get("files")).items())
+    return {"files": files, "sample": found.get("complete") is False}
+
+
 def _provenance(info: dict, manifests: dict[str, dict]) -> dict:
     """The chain artefact → code and inputs → runs → data; a run is completed from its manifest."""
     runs, data = [], {}
@@ -121,7 +128,7 @@ def _provenance(info: dict, manifests: dict[str, dict]) -> dict:
         source = as_dict(manifest.get("data"))
         kind = DATA_LABELS.get(as_text(source.get("kind")), as_text(source.get("kind")))
         checksum = as_text(run.get("data_sha256") or source.get("sha256"))
-        known = {"name": as_text(source.get("name")), "kind": kind, "sha256": checksum}
+        known = {"name": as_text(source.get("name")), "kind": kind, "sha256": checksum, **_real_files(source)}
         if checksum and not data.get(checksum, {}).get("name"):
             data[checksum] = known
         runs.append(
