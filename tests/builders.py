@@ -27,6 +27,8 @@ EXPERIMENT = "test/tiny"
 FULL_BATCH = LocalWork(epochs=2)
 MINI_BATCH = LocalWork(epochs=2, batch=3)
 #: clients whose last batch of three is short (5, 8), exact (6), or whose data is one batch or less (3, 2)
+#: the samples of models that take more than a vector
+SHAPES: dict[str, tuple[int, ...]] = {"omni_cnn": (1, 6, 6)}
 RAGGED = (5, 3, 8, 6, 2, 5)
 
 
@@ -67,7 +69,8 @@ def federations(model: str, sizes: Mapping[int, Sequence[int]], features: int = 
     rng = np.random.default_rng(20)
     total = sum(map(sum, sizes.values()))
     owner = np.concatenate([np.repeat(np.arange(len(s)), s) for s in sizes.values()])
-    x = rng.normal(size=(total, features)) + 0.3 * owner[:, None]
+    shape = SHAPES.get(model, (features,))
+    x = rng.normal(size=(total, *shape)) + 0.3 * owner.reshape(-1, *[1] * len(shape))
     if MODELS[model].objective == "cross_entropy":
         y = rng.integers(0, 3, total)
     else:
@@ -83,7 +86,7 @@ def federations(model: str, sizes: Mapping[int, Sequence[int]], features: int = 
 def make_task(model: str, features: int = 3, outputs: int = 3, **hyper: Any) -> Task:
     """A task; `start` are the parameters it came with (each gradient points the one module at others)."""
     hyper = {"hidden": [4]} | hyper if model == "mlp" else hyper
-    module = build(MODELS[model], (features,), outputs, torch.Generator().manual_seed(7), **hyper)
+    module = build(MODELS[model], SHAPES.get(model, (features,)), outputs, torch.Generator().manual_seed(7), **hyper)
     task = Task(module.to(torch.float64))
     task.start = task.parameters()
     return task
@@ -177,8 +180,19 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "fedavg": [{"lr": 0.05, "decay": 0.9}, {"lr": 0.1, "decay": 0.8}],
     "fedprox": [{"lr": 0.05, "mu": 0.5}, {"lr": 0.1, "mu": 2.0}],
     "fedsgd": [{"lr": 0.05}, {"lr": 0.1}],
+    "fedsgd_authors": [{"lr": 0.05}, {"lr": 0.1, "queries": 0}],
+    "fedsgd_scaled": [{"lr": 0.01}, {"lr": 0.02}],
     "local": [{"lr": 0.05}, {"lr": 0.1}],
+    "omni_fedge": [{"lr": 0.05, "head_lr": 0.1}, {"lr": 0.02, "head_lr": 0.05}],
+    "omni_fedge_authors": [{"lr": 0.05}, {"lr": 0.1}],
 }
+#: methods that ask for a model with parts that are a client's own, and the contract's cases that have one
+CASES_OF: dict[str, tuple[str, ...]] = {
+    "omni_fedge": ("mlp, five steps",),
+    "omni_fedge_authors": ("mlp, five steps",),
+}
+#: gradient evaluations of a client in a round of the case "mlp, five steps", where these are not one a batch
+GRADIENTS_OF: dict[str, int] = {"omni_fedge": 1, "omni_fedge_authors": 2 * len(RAGGED)}
 
 
 def settings_of(name: str) -> list[Algorithm]:
@@ -201,14 +215,14 @@ class GradientCounter:
 
     def _counting(self, function: Callable) -> Callable:
         @functools.wraps(function)
-        def counted(task, w, batch):
+        def counted(task, w, batch, of=None):
             if self._inside:  # `gradient` may go through `gradient_and_loss`
-                return function(task, w, batch)
+                return function(task, w, batch, of)
             self.calls += 1
             self.evaluations += _stacked_clients((w, batch))
             self._inside = True
             try:
-                return function(task, w, batch)
+                return function(task, w, batch, of)
             finally:
                 self._inside = False
 

@@ -1,6 +1,7 @@
 """FedSGD (McMahan et al. 2017, §2): clients send one gradient, the server takes the step.
 
-A client that is given several batches sends the mean of their gradients at the server's model.
+A client that is given several batches sends the mean of their gradients at the server's model, or of the first
+`queries` of them.
 """
 
 from __future__ import annotations
@@ -8,22 +9,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fedrepro.core.algorithm import Algorithm
-from fedrepro.core.params import weighted_sum
+from fedrepro.core.params import Params, weighted_sum
 
 
 @dataclass(frozen=True)
 class FedSGD(Algorithm):
     lr: float = 0.1
+    queries: int = 0  # 0: all batches of the round
 
     def __post_init__(self):
         self.require(self.lr > 0, "lr", "the step must be positive")
+        self.require(self.queries >= 0, "queries", "must not be negative (0: all batches)")
 
     def client_update(self, task, message, local, batches):
-        gradients = (task.gradient(message, batch) for batch in batches)
+        return self.mean_gradient(task, message, batches), local
+
+    def mean_gradient(self, task, w: Params, batches) -> Params:
+        batches = batches.head(self.queries) if self.queries else batches
+        gradients = (task.gradient(w, batch) for batch in batches)
         total = next(gradients)
         for g in gradients:
             total = total + g
-        return total * (1 / len(batches)), local
+        return total * (1 / len(batches))
 
     def server_update(self, state, uploads, cohort):
         return {**state, "w": state["w"].add(weighted_sum(uploads, cohort.weights), alpha=-self.lr)}

@@ -7,6 +7,8 @@ not see the difference.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -65,22 +67,24 @@ class Task:
             return self.model.batch_loss(w, batch)
         return self._mean(functional_call(self.model, w, (batch.x,)), batch)
 
-    def gradient(self, w: Params, batch: Batch) -> Params:
-        """∇ of the mean loss over the batch at w."""
+    def gradient(self, w: Params, batch: Batch, of: Sequence[str] | None = None) -> Params:
+        """∇ of the mean loss over the batch at w, in all parameters or in those named in `of`."""
         if hasattr(self.model, "batch_gradient"):
             return self.model.batch_gradient(w, batch)
-        return self.gradient_and_loss(w, batch)[0]
+        return self.gradient_and_loss(w, batch, of)[0]
 
-    def gradient_and_loss(self, w: Params, batch: Batch) -> tuple[Params, Tensor]:
+    def gradient_and_loss(self, w: Params, batch: Batch, of: Sequence[str] | None = None) -> tuple[Params, Tensor]:
         if hasattr(self.model, "batch_gradient"):
             return self.model.batch_gradient(w, batch), self.model.batch_loss(w, batch)
+        names = list(self._parameters) if of is None else list(of)
         if inside_transform():
-            return grad_and_value(lambda at: self.loss(at, batch))(w)
+            part = Params({name: w[name] for name in names})
+            return grad_and_value(lambda at: self.loss(Params({**w, **at}), batch))(part)
         for name, parameter in self._parameters.items():
             parameter.data = w[name]
         loss = self._mean(self.model(batch.x), batch)
-        gradients = torch.autograd.grad(loss, list(self._parameters.values()))
-        return Params(zip(self._parameters, gradients, strict=True)), loss.detach()
+        gradients = torch.autograd.grad(loss, [self._parameters[name] for name in names])
+        return Params(zip(names, gradients, strict=True)), loss.detach()
 
     @torch.no_grad()
     def evaluate(self, w: Params, holdings: Holdings, clients: list[int]) -> tuple[Tensor, Tensor]:

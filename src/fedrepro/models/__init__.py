@@ -8,10 +8,12 @@ from torch import nn
 
 from fedrepro.models.linear import LinearRegression
 from fedrepro.models.mlp import MLP
+from fedrepro.models.omni_cnn import OmniCNN
 from fedrepro.models.softmax import SoftmaxRegression
 
 MODELS: dict[str, type[nn.Module]] = {
     "linear": LinearRegression,
     "mlp": MLP,
+    "omni_cnn": OmniCNN,
     "softmax": SoftmaxRegression,
 }

@@ -19,6 +19,8 @@ class MLP(nn.Module):
         widths = [math.prod(inputs), *hidden, outputs]
         layers = [nn.Linear(a, b) for a, b in itertools.pairwise(widths)]
         self.layers = nn.Sequential(*[m for layer in layers for m in (layer, nn.ReLU())][:-1])
+        #: the last layer, for methods in which each client has one of its own
+        self.own = (f"layers.{2 * len(hidden)}.weight", f"layers.{2 * len(hidden)}.bias")
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x.flatten(1))

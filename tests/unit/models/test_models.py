@@ -14,11 +14,11 @@ from fedrepro.core.params import Params
 from fedrepro.core.quadratic import Quadratic
 from fedrepro.core.task import OBJECTIVES, Task
 from fedrepro.models import MLP, MODELS, LinearRegression, SoftmaxRegression
-from tests.builders import federations, make_task, params
+from tests.builders import SHAPES, federations, make_task, params
 
 
 def made(name: str, seed: int = 0) -> torch.nn.Module:
-    return build(MODELS[name], (5,), 3, torch.Generator().manual_seed(seed))
+    return build(MODELS[name], SHAPES.get(name, (5,)), 3, torch.Generator().manual_seed(seed))
 
 
 def flat(module: torch.nn.Module) -> torch.Tensor:
@@ -32,7 +32,7 @@ def flat(module: torch.nn.Module) -> torch.Tensor:
 def test_a_model_has_an_objective_and_one_output_a_sample(name):
     model = made(name)
     loss, score, _ = OBJECTIVES[model.objective]
-    output = model(torch.randn(4, 5, generator=torch.Generator().manual_seed(0)))
+    output = model(torch.randn(4, *SHAPES.get(name, (5,)), generator=torch.Generator().manual_seed(0)))
     y = torch.zeros(4, dtype=torch.int64) if model.objective == "cross_entropy" else torch.zeros(4)
     assert loss(output, y).shape == score(output, y).shape == (4,)
 

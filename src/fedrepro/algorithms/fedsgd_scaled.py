@@ -1,0 +1,42 @@
+"""FedSGD at the step length that Omni-Fedge takes (paper 001), and no other difference from FedSGD.
+
+Omni-Fedge goes against η/N Σ_l Σ_j ω_jl ∇L_l(θ^(j)) with ω = 1/L. If all heads were one, that is η · Σ_l ω_l times a
+weighted mean of the nodes' gradients. Here the mean is plain and the step is η · Σ_l 1/L_l: what it gains over FedSGD is
+due to the step's length, not to weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from fedrepro.algorithms.fedsgd import FedSGD
+from fedrepro.core.algorithm import Metric
+from fedrepro.core.params import weighted_sum
+
+
+@dataclass(frozen=True)
+class FedSGDScaled(FedSGD):
+    floor: float = 1e-3
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.require(self.floor > 0, "floor", "must be positive, or the step has no bound")
+
+    def init(self, problem, w):
+        return {"w": w, "step": 0.0}
+
+    def client_update(self, task, message, local, batches):
+        first = next(iter(batches))
+        return (self.mean_gradient(task, message, batches), task.loss(message, first).detach()), local
+
+    def server_update(self, state, uploads, cohort):
+        gradients, losses = zip(*uploads, strict=True)
+        found = torch.stack(losses).to("cpu", torch.float64)
+        step = self.lr * (1 / found.clamp_min(self.floor)).sum().item()
+        return {"w": state["w"].add(weighted_sum(gradients, cohort.weights), alpha=-step), "step": step}
+
+    def metrics(self, problem, state, round):
+        if round:
+            yield Metric("step_length", state["step"])

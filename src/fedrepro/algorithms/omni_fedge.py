@@ -1,0 +1,141 @@
+"""Omni-Fedge (paper 001, Algorithm 1), as the paper writes it: one shared vector θ^sh, a head θ^(i) for each node, and
+weights ω that say how much of node j's loss counts for node i.
+
+A round is three exchanges: (0) each node minimises its own loss over its head, by `head_steps` gradient steps, step 5;
+(1) each node l computes the losses L_l(θ^(j), θ^sh) of every head, step 7, and the server takes
+ω*_ij = argmin ω·L_j(θ^(i), θ^sh) − log ω = 1/L_ij, step 9; (2) each node sends Σ_j ω*_jl ∇_sh L_l(θ^(j), θ^sh), steps
+10–11, and the server goes against 1/N times their sum, step 12.
+
+Deviations: L is floored at `floor` (ω is unbounded as L → 0); every query uses the next mini-batch, as "batch-wise
+training" and the authors' code have it; the paper's argmin over the head is a number of gradient steps. weights `ones`
+sets ω = 1: the arm that tells the weights from the step length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fedrepro.core.algorithm import Algorithm, Metric
+from fedrepro.core.params import Params, weighted_sum
+from fedrepro.core.task import Task
+from fedrepro.errors import UserError
+
+
+@dataclass(frozen=True)
+class OmniFedge(Algorithm):
+    lr: float = 0.02  # η^com
+    head_lr: float = 0.02
+    head_steps: int = 1
+    floor: float = 1e-3
+    weights: str = "bayes"  # bayes: ω = 1/L; ones: ω = 1
+
+    exchanges: ClassVar[int] = 3
+    server_only: ClassVar[frozenset[str]] = frozenset(["lr", "floor", "weights"])
+
+    def __post_init__(self):
+        self.require(self.lr > 0, "lr", "the step must be positive")
+        self.require(self.head_lr > 0, "head_lr", "the step must be positive")
+        self.require(self.head_steps >= 1, "head_steps", "at least one step is needed")
+        self.require(self.floor > 0, "floor", "must be positive, or ω has no bound")
+        self.require(self.weights in ("bayes", "ones"), "weights", "one of bayes, ones")
+
+    def resolve(self, problem):
+        if problem.steps < self.head_steps + 2:
+            raise UserError(
+                f"OmniFedge: head_steps = {self.head_steps} needs {self.head_steps + 2} batches a round (local.steps), "
+                f"there are {problem.steps}"
+            )
+        return self
+
+    def init(self, problem, w):
+        shared, head = split(problem.task, w)
+        nodes = len(problem.federation)
+        ones = torch.ones(nodes, nodes, dtype=torch.float64)
+        heads = Params({k: torch.stack([v] * nodes) for k, v in head.items()})
+        return {"shared": shared, "heads": heads, "losses": ones, "omega": ones.clone(), "exchange": 0}
+
+    def message(self, state, client):
+        heads, shared = state["heads"], state["shared"]
+        match state["exchange"]:
+            case 0:
+                return shared, Params({k: v[client] for k, v in heads.items()})
+            case 1:
+                return shared, heads
+            case _:
+                return shared, heads, state["omega"][:, client].to(next(iter(shared.values())))
+
+    def client_update(self, task, message, local, batches):
+        shared, heads, *omega = message
+        mine = list(batches)
+        match batches.exchange:
+            case 0:
+                head = heads.clone()
+                for batch in mine[: self.head_steps]:
+                    g = task.gradient(Params({**shared, **head}), batch, of=list(head))
+                    head = head.descend(g, self.head_lr)
+                return head, local
+            case 1:
+                return losses(task, shared, heads, mine[self.head_steps]), local
+            case _:
+                batch = mine[self.head_steps + 1]
+                return shared_gradient(task, shared, heads, omega[0], batch), local
+
+    def server_update(self, state, uploads, cohort):
+        nodes = len(state["omega"])
+        if len(cohort.clients) != nodes:
+            raise UserError("OmniFedge: every node takes part in every round (participation.clients: all)")
+        match state["exchange"]:
+            case 0:
+                return {**state, "heads": uploads.stack(), "exchange": 1}
+            case 1:
+                found = uploads.stack().to("cpu", torch.float64).T.contiguous()  # [head, node]
+                return {**state, "losses": found, "omega": self.omega(found), "exchange": 2}
+            case _:
+                total = weighted_sum(uploads, [1 / nodes] * nodes)
+                return {**state, "shared": state["shared"].add(total, alpha=-self.lr), "exchange": 0}
+
+    def omega(self, losses: Tensor) -> Tensor:
+        """ω*, the minimiser of (2) in ω for given losses [head, node]."""
+        return torch.ones_like(losses) if self.weights == "ones" else 1 / losses.clamp_min(self.floor)
+
+    def model(self, state, local, client):
+        head = Params({k: v.mean(0) if client < 0 else v[client] for k, v in state["heads"].items()})
+        return Params({**state["shared"], **head})
+
+    def metrics(self, problem, state, round):
+        if round == 0:
+            return
+        yield from pairs("omega", state["omega"])
+        yield from pairs("cross_loss", state["losses"])
+        # the length of the step if all gradients were one: what FedSGD's rate is to be compared with
+        yield Metric("step_length", self.lr * state["omega"].sum().item() / len(state["omega"]))
+
+
+def split(task: Task, w: Params) -> tuple[Params, Params]:
+    """(θ^sh, θ^(i)) of a model that says which parameters are a node's own."""
+    own = getattr(task.model, "own", None)
+    if own is None:
+        raise UserError(f"the model {type(task.model).__name__} has no parameters that are a node's own")
+    return Params({k: v for k, v in w.items() if k not in own}), Params({k: w[k] for k in own})
+
+
+def losses(task: Task, shared: Params, heads: Params, batch) -> Tensor:
+    """L(θ^(j), θ^sh) for every head j, on one batch: [heads]. What comes before the heads is computed once."""
+    return torch.func.vmap(lambda head: task.loss(Params({**shared, **head}), batch))(heads)
+
+
+def shared_gradient(task: Task, shared: Params, heads: Params, omega: Tensor, batch) -> Params:
+    """Σ_j ω_j ∇_sh L(θ^(j), θ^sh)."""
+    return torch.func.grad(lambda at: omega @ losses(task, at, heads, batch))(shared)
+
+
+def pairs(name: str, matrix: Tensor) -> Iterator[Metric]:
+    """A matrix [i, j] as metrics of client i with step j."""
+    for i, line in enumerate(matrix.tolist()):
+        for j, value in enumerate(line):
+            yield Metric(name, value, client=i, step=j)
