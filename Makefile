@@ -1,6 +1,6 @@
 # fedrepro: `make` lists the commands. Each is a short line over snakemake, which stays usable directly.
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint format plan report bench lock clean
+.PHONY: help setup reproduce test lint format plan data report bench lock clean
 .SUFFIXES:
 
 SCALE ?= demo
@@ -49,6 +49,9 @@ format: $(STAMP) ## ruff and snakefmt, in place
 
 plan: $(STAMP) ## jobs, gradient steps and an estimate of the time for the chosen scale
 	@$(BIN)/python -m fedrepro.plan $(CONFIG)
+
+data: $(STAMP) ## fetch and verify the real data sets (ONLY="mnist cifar10") into DATA_DIR, or into the cache
+	@$(BIN)/python -m fedrepro.fetch $(if $(DATA_DIR),--to $(call quote,$(DATA_DIR))) $(ARGS) -- $(call quote,$(ONLY))
 
 report: $(STAMP) ## build the report again from the results that are there
 	@$(SNAKEMAKE) --forcerun build_report $(ARGS) -- all

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from fedrepro.fetch import fetch_missing
 from fedrepro.jobs import logged
 from fedrepro.preparation import prepare_data
 
 
 def main(dataset_id, spec, seeds, mode, folders, out):
-    prepare_data(dataset_id, spec, seeds, mode, folders, Path(out))
+    prepare_data(dataset_id, spec, seeds, mode, folders, Path(out), fetch_missing)
 
 
 if "snakemake" in globals():

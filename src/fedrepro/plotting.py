@@ -13,11 +13,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 #: Okabe & Ito's palette, in the order in which curves are drawn
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 PUBLISHED = {"color": "#000000", "linestyle": (0, (1, 2)), "linewidth": 1.2}
+#: of a federation's picture: bars that are told apart, entries of a legend
+FEW_CLIENTS, FEW_CLASSES = 40, 12
 
 STYLE = {
     "figure.dpi": 110,
@@ -78,25 +83,86 @@ def table_figure(table: pd.DataFrame, title: str) -> Figure:
 
 
 def federation_figure(rows: Sequence[np.ndarray], labels: np.ndarray | None, groups: Sequence[str]) -> Figure:
-    """Who holds what: samples by client, stacked by class where there are classes, else coloured by group."""
-    fig, axes = figure(width=7.0, height=2.4)
-    ax = axes[0, 0]
-    clients = np.arange(len(rows))
-    if labels is not None and np.issubdtype(labels.dtype, np.integer):
-        classes = np.unique(labels)
-        counts = np.array([[np.sum(labels[held] == c) for c in classes] for held in rows])
-        bottom = np.zeros(len(rows))
-        shades = plt.get_cmap("viridis")(np.linspace(0, 1, len(classes)))
-        for c, shade in zip(range(len(classes)), shades, strict=True):
-            ax.bar(clients, counts[:, c], bottom=bottom, color=shade, width=0.9, linewidth=0)
-            bottom += counts[:, c]
+    """Who holds what: samples by client, and of which class where there are classes (labels: integers [n]).
+
+    Few clients with few classes are bars, stacked by class; else sizes, above a map of classes by clients where there
+    are classes. Groups, where there are any, have colours.
+    """
+    sizes = np.array([len(held) for held in rows])
+    classes = labels is not None and labels.ndim == 1 and np.issubdtype(labels.dtype, np.integer)
+    counts = _class_counts(rows, labels) if classes else None
+    if counts is not None and len(rows) <= FEW_CLIENTS and len(counts) <= FEW_CLASSES:
+        fig, axes = figure(height=2.6)
+        _draw_stacks(axes[0, 0], counts, groups)
+    elif counts is not None:
+        fig, axes = figure(2, height=2.2, sharex=True, height_ratios=[1, 2])
+        _draw_sizes(axes[0, 0], sizes, groups)
+        _draw_map(fig, axes[1, 0], counts)
     else:
-        names = sorted(set(groups)) if groups else [""]
-        colours = [COLOURS[names.index(g) % len(COLOURS)] for g in groups] if groups else COLOURS[0]
-        ax.bar(clients, [len(held) for held in rows], color=colours, width=0.9, linewidth=0)
-    ax.set(xlabel="client", ylabel="training samples")
-    ax.grid(axis="x", visible=False)
+        fig, axes = figure(height=2.4)
+        _draw_sizes(axes[0, 0], sizes, groups)
+    axes[0, 0].set(ylabel="training samples")
+    axes[-1, 0].set(xlabel="client", xlim=(-0.6, len(rows) - 0.4))
+    axes[-1, 0].xaxis.set_major_locator(MaxNLocator(integer=True))
+    if groups:
+        names = list(dict.fromkeys(groups))
+        handles = [Patch(color=COLOURS[i % len(COLOURS)], label=name) for i, name in enumerate(names[:FEW_CLASSES])]
+        fig.legend(handles=handles, title="group", loc="outside upper center", ncols=min(6, len(handles)))
     return fig
+
+
+def _class_counts(rows: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray:
+    """Samples of each class at each client: [classes, clients], up to the largest label."""
+    counts = np.zeros((int(labels.max(initial=0)) + 1, len(rows)), dtype=int)
+    owner = np.repeat(np.arange(len(rows)), [len(held) for held in rows])
+    np.add.at(counts, (labels[np.concatenate(rows)], owner), 1)
+    return counts
+
+
+def _group_colours(groups: Sequence[str]) -> list[str]:
+    names = list(dict.fromkeys(groups))
+    return [COLOURS[names.index(group) % len(COLOURS)] for group in groups]
+
+
+def _draw_stacks(axes: Axes, counts: np.ndarray, groups: Sequence[str]) -> None:
+    """Bars by client, stacked by class; the groups as marks under the bars."""
+    clients = np.arange(counts.shape[1])
+    shades = plt.get_cmap("viridis")(np.linspace(0, 1, len(counts)))
+    bottom = np.zeros(len(clients))
+    for number, (held, shade) in enumerate(zip(counts, shades, strict=True)):
+        style = {"color": shade, "width": 0.9, "linewidth": 0.3, "edgecolor": "white"}
+        axes.bar(clients, held, bottom=bottom, label=str(number), **style)
+        bottom += held
+    axes.grid(axis="x", visible=False)
+    axes.legend(title="class", reverse=True, loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.2)
+    if groups:
+        axes.tick_params(axis="x", length=0, pad=9)
+        at = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 3}
+        axes.scatter(clients, np.full(len(clients), -0.035), s=22, marker="s", c=_group_colours(groups), **at)
+
+
+def _draw_sizes(axes: Axes, sizes: np.ndarray, groups: Sequence[str]) -> None:
+    """Bars by client in the groups' colours; an outline for each group where single bars would be too thin."""
+    colours = np.array(_group_colours(groups) if groups else [COLOURS[0]] * len(sizes))
+    if len(sizes) <= FEW_CLIENTS:
+        axes.bar(np.arange(len(sizes)), sizes, color=colours, width=0.9, linewidth=0)
+    else:
+        for colour in dict.fromkeys(colours):
+            mine = np.where(colours == colour, sizes, 0)
+            axes.stairs(mine, np.arange(len(sizes) + 1) - 0.5, fill=True, color=colour, linewidth=0)
+    axes.grid(axis="x", visible=False)
+
+
+def _draw_map(fig: Figure, axes: Axes, counts: np.ndarray) -> None:
+    """Samples by class and client as shades, white where there is none."""
+    shown = np.ma.masked_equal(counts, 0)
+    largest = max(1, int(counts.max()))
+    norm = PowerNorm(0.5, vmin=0, vmax=largest)  # a class that a client has little of is to be seen beside the largest
+    image = axes.imshow(shown, cmap="viridis_r", norm=norm, aspect="auto", origin="lower", interpolation="none")
+    axes.set(ylabel="class")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(visible=False)
+    fig.colorbar(image, ax=axes, label="samples", pad=0.01, ticks=MaxNLocator(4, integer=True))
 
 
 def _cell(value: object) -> str:

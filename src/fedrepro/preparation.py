@@ -15,15 +15,21 @@ from fedrepro.partitions import base as federation_files
 
 
 def prepare_data(
-    dataset_id: str, spec: dict[str, Any], seeds: Sequence[int], mode: str, folders: Sequence[Path], out: Path
+    dataset_id: str,
+    spec: dict[str, Any],
+    seeds: Sequence[int],
+    mode: str,
+    folders: Sequence[Path],
+    out: Path,
+    fetch: data_files.Fetch | None = None,
 ) -> None:
     """The data set of each seed (−1: one for all) in `out`, and its name, kind, size, hash and real files in
-    `out`.json."""
+    `out`.json. With mode `real`, `fetch` gets real files that are missing."""
     parameters = {k: v for k, v in spec.items() if k != "name"}
     datasets = {}
     for seed in seeds:
         rng = streams.generator(dataset_id, seed, "data")
-        source = Source(rng, mode, tuple(map(Path, folders)))
+        source = Source(rng, mode, tuple(map(Path, folders)), fetch)
         datasets[seed] = DATASETS[spec["name"]].load(source, **parameters)
     data_files.save(out, datasets)
     first = datasets[seeds[0]]

@@ -62,17 +62,60 @@ def heights(fig) -> list[float]:
     return [bar.get_height() for bar in fig.axes[0].patches]
 
 
+def legend(part) -> list[str]:
+    return [text.get_text() for text in part.texts]
+
+
 def test_a_federation_is_drawn_by_class_where_there_are_classes():
     held = [np.array([0, 1, 2]), np.array([3])]
     fig = plotting.federation_figure(held, np.array([0, 1, 1, 0]), [])
     assert heights(fig) == [1, 1, 2, 0]  # class 0 of both clients, then class 1
     assert [bar.get_y() for bar in fig.axes[0].patches] == [0, 0, 1, 1]
+    assert legend(fig.axes[0].get_legend()) == ["1", "0"]  # as in the stack
+    assert fig.legends == []
 
 
 def test_a_federation_is_drawn_by_group_where_targets_are_numbers():
     held = [np.array([0, 1]), np.array([2]), np.array([3])]
-    fig = plotting.federation_figure(held, np.array([0.5, 1.5, 2.5, 3.5]), ["b", "a", "b"])
-    colours = [bar.get_facecolor() for bar in fig.axes[0].patches]
-    assert heights(fig) == [2, 1, 1]
-    assert colours[0] == colours[2] != colours[1]
+    for targets in (np.array([0.5, 1.5, 2.5, 3.5]), np.zeros((4, 2), dtype=int)):
+        fig = plotting.federation_figure(held, targets, ["b", "a", "b"])
+        colours = [bar.get_facecolor() for bar in fig.axes[0].patches]
+        assert heights(fig) == [2, 1, 1]
+        assert colours[0] == colours[2] != colours[1]
+        assert legend(fig.legends[0]) == ["b", "a"]
     assert heights(plotting.federation_figure(held, None, [])) == [2, 1, 1]
+
+
+def test_the_groups_of_stacked_clients_are_marked_under_the_bars():
+    held = [np.array([0, 1]), np.array([2]), np.array([3])]
+    fig = plotting.federation_figure(held, np.array([0, 1, 1, 0]), ["b", "a", "b"])
+    marks = fig.axes[0].collections[0]
+    assert marks.get_offsets()[:, 0].tolist() == [0, 1, 2]
+    first, second, third = marks.get_facecolors().tolist()
+    assert first == third != second
+    assert [p.get_facecolor() for p in fig.legends[0].get_patches()] == [tuple(first), tuple(second)]
+
+
+@pytest.mark.parametrize(("clients", "classes"), [(3, 13), (41, 3), (500, 100)])
+def test_many_clients_or_classes_are_a_map_below_the_sizes(clients, classes):
+    labels = np.random.default_rng(0).integers(0, classes, 4000)
+    labels[0] = classes - 1
+    held = np.array_split(np.arange(3000), clients)
+    groups = ["even" if k % 2 == 0 else "odd" for k in range(clients)]
+    fig = plotting.federation_figure(held, labels, groups)
+    drawn = fig.axes[1].images[0].get_array().filled(0)
+    assert drawn.tolist() == [[np.sum(labels[mine] == c) for mine in held] for c in range(classes)]
+    sizes = fig.axes[0].patches
+    if clients <= 40:
+        assert heights(fig) == list(map(len, held))
+    else:  # an outline for each group
+        assert (sizes[0].get_data().values + sizes[1].get_data().values).tolist() == list(map(len, held))
+        assert not sizes[1].get_data().values[::2].any()
+    assert legend(fig.legends[0]) == ["even", "odd"]
+
+
+def test_a_federations_picture_is_the_same_bytes_again():
+    labels = np.arange(900) % 30
+    held = np.array_split(np.arange(900), 50)
+    first, again = (plotting.save(plotting.federation_figure(held, labels, []), "svg") for _ in range(2))
+    assert first == again

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
 
-from fedrepro.datasets.catalogue import Found, find
+from fedrepro.datasets.catalogue import Found, find, present
 from fedrepro.files import atomic_file
 
 KINDS = ("real", "standin", "synthetic")
 SPLITS = ("train", "validation", "test")
+Fetch = Callable[[str, Sequence[Path]], None]
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,21 @@ def pixels(mean: float | tuple[float, ...] = 0.0, std: float | tuple[float, ...]
 
 @dataclass(frozen=True)
 class Source:
-    """What a data set is made from: a random stream, and where real files may be (the first folder that has them)."""
+    """What a data set is made from: a random stream, and where real files may be (the first folder that has them).
+
+    fetch: given a data set's name and the folders, gets the files that mode `real` misses; without it nothing is
+    downloaded.
+    """
 
     rng: np.random.Generator
     mode: str = "auto"  # auto | real | standin
     folders: tuple[Path, ...] = ()
+    fetch: Fetch | None = None
 
     def find(self, name: str) -> Found | None:
         """The verified real files of a data set of config/datasets.yaml; None where the stand-in is to be used."""
+        if self.mode == "real" and self.fetch is not None and present(name, self.folders) is None:
+            self.fetch(name, self.folders)
         return find(name, self.mode, self.folders)
 
 

@@ -18,6 +18,7 @@ from fedrepro.config import ROOT, read_yaml, validate
 from fedrepro.errors import UserError, nearest
 
 CATALOGUE = ROOT / "config" / "datasets.yaml"
+Entries = Mapping[str, Mapping[str, Any]]  # data set → its declaration, as the schema has it
 
 
 @dataclass(frozen=True)
@@ -40,22 +41,30 @@ class Found:
 
 
 @cache
-def catalogue(path: Path = CATALOGUE) -> dict[str, dict[str, Any]]:
+def catalogue(path: Path = CATALOGUE) -> Entries:
     entries = read_yaml(path)
     validate(entries, "datasets", path)
+    for name, spec in entries.items():
+        for layout, declared in spec["layouts"].items():
+            archives = declared.get("archives", {})
+            for file in declared["files"]:
+                if "archive" in file and file["archive"] not in archives:
+                    where = f"{name}.layouts.{layout}: {file['path']}: archive '{file['archive']}'"
+                    raise UserError(f"{path}: {where} is not under archives{nearest(file['archive'], archives)}")
     return entries
 
 
-def entry(name: str) -> dict[str, Any]:
-    entries = catalogue()
+def entry(name: str, entries: Entries | None = None) -> Mapping[str, Any]:
+    """A data set's declaration in config/datasets.yaml, or in `entries`."""
+    entries = catalogue() if entries is None else entries
     if name not in entries:
         raise UserError(f"data set '{name}' is not in {CATALOGUE.name}{nearest(name, entries)}")
     return entries[name]
 
 
-def present(name: str, folders: Sequence[Path]) -> tuple[str, dict[str, Path]] | None:
+def present(name: str, folders: Sequence[Path], entries: Entries | None = None) -> tuple[str, dict[str, Path]] | None:
     """The first layout all of whose files are in one of the folders, with their paths. Nothing is read."""
-    for layout, spec in entry(name)["layouts"].items():
+    for layout, spec in entry(name, entries)["layouts"].items():
         for folder in folders:
             paths = {file["path"]: folder / file["path"] for file in spec["files"]}
             if all(path.is_file() for path in paths.values()):
@@ -63,44 +72,55 @@ def present(name: str, folders: Sequence[Path]) -> tuple[str, dict[str, Path]] |
     return None
 
 
-def find(name: str, mode: str, folders: Sequence[Path]) -> Found | None:
+def find(name: str, mode: str, folders: Sequence[Path], entries: Entries | None = None) -> Found | None:
     """The verified files; None in mode `standin`, or in mode `auto` where there are none."""
     if mode == "standin":
         return None
-    here = present(name, folders)
+    here = present(name, folders, entries)
     if here is None:
         if mode == "real":
-            raise UserError(missing(name, folders))
+            raise UserError(missing(name, folders, entries))
         return None
     layout, paths = here
-    spec = entry(name)["layouts"][layout]
+    spec = entry(name, entries)["layouts"][layout]
     checksums = {file["path"]: verify(paths[file["path"]], file) for file in spec["files"]}
     return Found(name, layout, spec.get("complete", True), paths, checksums)
 
 
 def verify(path: Path, spec: Mapping[str, Any]) -> str:
-    """The file's checksum, as `md5:…` or `sha256:…`, if it is the one in its declaration; else a UserError.
+    """The file's checksum, as `md5:…` or `sha256:…`, if the file is the one in its declaration; else a UserError.
 
     A file whose publisher gives no checksum is only described by the sha256 it has; its reader checks its content.
     """
+    checksum, wrong = compare(path, spec)
+    if wrong:
+        raise UserError(f"{path}: {wrong}. Remove it and run `make data`, or set data=standin")
+    return checksum
+
+
+def compare(path: Path, spec: Mapping[str, Any]) -> tuple[str, str]:
+    """The file's checksum, and how it differs from its declaration: the empty text where it does not."""
     kind = next((k for k in ("sha256", "md5") if k in spec), "sha256")
     with open(path, "rb") as file:
         found = hashlib.file_digest(file, kind).hexdigest()
-    if found != spec.get(kind, found):
-        size, expected = path.stat().st_size, spec.get("bytes")
-        why = f" ({size} bytes, not {expected}: cut off?)" if expected is not None and size != expected else ""
-        raise UserError(
-            f"{path}: {kind} is {found}, not {spec[kind]}{why}. Remove it and run `make data`, or set data=standin"
-        )
-    return f"{kind}:{found}"
+    size, expected = path.stat().st_size, spec.get("bytes")
+    wrong = [f"{kind} is {found}, not {spec[kind]}"] if found != spec.get(kind, found) else []
+    if expected is not None and size != expected:
+        wrong.append(f"{size} bytes, not {expected}{': cut off?' if size < expected else ''}")
+    return f"{kind}:{found}", ", ".join(wrong)
 
 
-def missing(name: str, folders: Sequence[Path]) -> str:
-    """One line: which files are not there, where they were looked for, how to get them."""
-    spec = entry(name)
+def missing(name: str, folders: Sequence[Path], entries: Entries | None = None, tried: str = "") -> str:
+    """One line: which files are not there, where they were looked for, what was tried, how to get them."""
+    spec = entry(name, entries)
     files = next(iter(spec["layouts"].values()))["files"]
     lacking = [file["path"] for file in files if not any((folder / file["path"]).is_file() for folder in folders)]
     shown = ", ".join(lacking[:4]) + (", …" if len(lacking) > 4 else "")
     looked = " or ".join(str(folder) for folder in folders) or "nowhere: DATA_DIR is not set"
-    how = spec.get("manual") or f"`make data ONLY={name}` fetches it"
-    return f"data: real, but {spec['title']} is not here: {shown} not in {looked}. {how}"
+    tried = f" Tried: {tried}." if tried else ""
+    return f"data: real, but {spec['title']} is not here: {shown} not in {looked}.{tried} {how_to_get(name, spec)}"
+
+
+def how_to_get(name: str, spec: Mapping[str, Any]) -> str:
+    """What a user can do where files are missing."""
+    return spec.get("manual") or f"`make data ONLY={name}` fetches it where its address can be reached"

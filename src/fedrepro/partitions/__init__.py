@@ -8,10 +8,25 @@ from collections.abc import Callable
 
 from fedrepro.partitions.base import Assignment
 from fedrepro.partitions.by_client import by_client
+from fedrepro.partitions.dirichlet import dirichlet
+from fedrepro.partitions.equal_devices import equal_devices
+from fedrepro.partitions.iid import iid
 from fedrepro.partitions.inside import INSIDE
+from fedrepro.partitions.k_classes import k_classes
+from fedrepro.partitions.omni_fedge import omni_skewed, omni_stratified
+from fedrepro.partitions.super_cluster_dirichlet import super_cluster_dirichlet
+from fedrepro.partitions.three_groups import three_groups
 
 PARTITIONS: dict[str, Callable[..., Assignment]] = {
     "by_client": by_client,
+    "dirichlet": dirichlet,
+    "equal_devices": equal_devices,
+    "iid": iid,
+    "k_classes": k_classes,
+    "omni_skewed": omni_skewed,
+    "omni_stratified": omni_stratified,
+    "super_cluster_dirichlet": super_cluster_dirichlet,
+    "three_groups": three_groups,
 }
 
 __all__ = ["INSIDE", "PARTITIONS", "Assignment"]

@@ -34,9 +34,10 @@ INSIDE: dict[str, Callable[..., Assignment]] = {"shuffled": shuffled, "ordered":
 
 def _cut(assignment: Assignment, arrange: Callable, train: float, validation: float, test: float) -> Assignment:
     fractions = {"train": train, "validation": validation, "test": test}
-    if min(fractions.values()) < 0 or abs(sum(fractions.values()) - 1) > 1e-9:
-        raise UserError(f"inside: train, validation and test must not be negative and sum to 1: {fractions}")
-    wanted = {name: fraction for name, fraction in fractions.items() if fraction or name == "train"}
+    if not (train > 0 <= min(validation, test) and abs(train + validation + test - 1) <= 1e-9):
+        given = ", ".join(f"{name} = {fraction}" for name, fraction in fractions.items())
+        raise UserError(f"inside: train must be above 0, no part negative, and their sum 1: {given}")
+    wanted = {name: fraction for name, fraction in fractions.items() if fraction}
     taken = sorted((set(wanted) & set(assignment.rows)) - {"train"})
     if taken:
         raise UserError(f"inside: the data set has a {' and a '.join(taken)} set of its own; load it pooled")

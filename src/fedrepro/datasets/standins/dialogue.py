@@ -1,0 +1,114 @@
+"""The stand-in for Shakespeare's roles: speech from small probabilistic grammars, one a role.
+
+All roles share the rules and the function words. Each role has its own probabilities of the rules (so its own length
+and kind of sentences) and its own content words: half of them the role's alone, half those of its gender, in an order
+of frequency (Zipf's) of its own. Invented words are made of syllables whose sounds are weighted differently for each
+role and gender, so that already pairs of letters tell roles apart. How much each role says, and how many of each
+gender there are, is the caller's.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+#: symbol → what it may become; a symbol in no rule (nor in CONTENT) is text. The first is a whole sentence.
+RULES: dict[str, tuple[str, ...]] = {
+    "SENTENCE": (
+        "CLAUSE END",
+        "CLAUSE , LINK CLAUSE END",
+        "NAME , CLAUSE END",
+        "O THING , how ADJECTIVE !",
+        "ASK BE THING ADJECTIVE ?",
+        "CLAUSE ; CLAUSE END",
+        "CLAUSE - WHO VERB it - LINK CLAUSE END",
+    ),
+    "CLAUSE": ("THING VERB THING", "WHO VERB THING", "THING BE ADJECTIVE", "let WHOM VERB THING", "WHO BE in THING"),
+    "THING": ("OWNER NOUN", "OWNER ADJECTIVE NOUN", "OWNER NOUN of THING", "NAME", "NOUN and NOUN"),
+    "OWNER": ("the", "a", "my", "thy", "this", "our", "his", "her"),
+    "WHO": ("I", "thou", "we", "they", "he", "she", "you"),
+    "WHOM": ("me", "thee", "us", "them", "him", "her"),
+    "BE": ("is", "was", "hath been", "shall be", "is not", "'tis"),
+    "LINK": ("and", "but", "for", "yet", "that", "when", "if"),
+    "ASK": ("why", "where", "what", "how now,", "who"),
+    "END": (".", "!", ";", ":", "."),
+}
+CONTENT = ("NOUN", "VERB", "ADJECTIVE", "NAME")
+WORDS = 12  # of each kind, the role's alone; and as many of its gender's
+ONSETS = ("b", "c", "d", "f", "g", "h", "l", "m", "n", "p", "r", "s", "t", "v", "w", "br", "gr", "sh", "st", "th", "")
+VOWELS = ("a", "e", "i", "o", "u", "ea", "ou", "ie")
+CODAS = ("", "", "n", "r", "s", "t", "l", "d", "ck", "th", "ght", "ve")
+
+Grammar = dict[str, tuple[list[float], list[list[str]]]]  # symbol → (cumulative probabilities, expansions, last first)
+
+
+def dialogue(rng: np.random.Generator, lengths: Sequence[int], female: Sequence[bool]) -> list[str]:
+    """A text of the given number of characters for each role."""
+    shared = [_lexicon(rng), _lexicon(rng)]
+    uniform = _uniform(rng)
+    return [
+        _speak(_grammar(rng, shared[int(woman)]), length, uniform)
+        for length, woman in zip(lengths, female, strict=True)
+    ]
+
+
+def _grammar(rng: np.random.Generator, shared: dict[str, list[str]]) -> Grammar:
+    """A role's own probabilities of all rules, and its words."""
+    grammar = {}
+    for symbol, expansions in RULES.items():
+        cumulative = np.cumsum(rng.dirichlet(np.full(len(expansions), 2.0)))
+        grammar[symbol] = (cumulative[:-1].tolist(), [expansion.split()[::-1] for expansion in expansions])
+    zipf = np.cumsum(1 / np.arange(1, 2 * WORDS + 1))
+    for kind, own in _lexicon(rng).items():
+        words = [*own, *shared[kind]]
+        order = rng.permutation(len(words))
+        grammar[kind] = ((zipf[:-1] / zipf[-1]).tolist(), [[words[i]] for i in order])
+    return grammar
+
+
+def _lexicon(rng: np.random.Generator) -> dict[str, list[str]]:
+    """Invented words of each kind, from syllables whose sounds have weights of their own."""
+    sounds = [(part, rng.dirichlet(np.full(len(part), 0.4))) for part in (ONSETS, VOWELS, CODAS)]
+    lexicon = {}
+    for kind in CONTENT:
+        syllables = rng.integers(1, 4, WORDS)
+        total = int(syllables.sum())
+        drawn = [[part[i] for i in rng.choice(len(part), total, p=weights)] for part, weights in sounds]
+        parts = map("".join, zip(*drawn, strict=True))
+        words = ["".join(itertools.islice(parts, int(n))) for n in syllables]
+        lexicon[kind] = [word.capitalize() for word in words] if kind == "NAME" else words
+    return lexicon
+
+
+def _speak(grammar: Grammar, length: int, uniform: Iterator[float]) -> str:
+    """Sentence after sentence, cut where the role has said enough."""
+    sentences, said = [], 0
+    while said < length:
+        sentence = _sentence(grammar, uniform)
+        sentences.append(sentence)
+        said += len(sentence) + 1
+    return " ".join([*sentences, ""])[:length]
+
+
+def _sentence(grammar: Grammar, uniform: Iterator[float]) -> str:
+    """Derived leftmost first; punctuation follows a word without a blank."""
+    stack, words = [next(iter(RULES))], []
+    while stack:
+        symbol = stack.pop()
+        if symbol in grammar:
+            cumulative, expansions = grammar[symbol]
+            stack.extend(expansions[bisect(cumulative, next(uniform))])
+        elif symbol in ".,;:!?":
+            words[-1] += symbol
+        else:
+            words.append(symbol)
+    text = " ".join(words)
+    return text[0].upper() + text[1:]
+
+
+def _uniform(rng: np.random.Generator) -> Iterator[float]:
+    while True:
+        yield from rng.random(4096).tolist()

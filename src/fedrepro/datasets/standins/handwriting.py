@@ -1,0 +1,159 @@
+"""Handwriting: the stand-in of MNIST, EMNIST and FEMNIST.
+
+The characters 0-9, A-Z, a-z (labels 0 … 61, the order of EMNIST by-class and of LEAF) are drawn from the fonts that
+matplotlib ships, white on black, in a box of 20 of the 28 pixels as in MNIST: small and capital letters are of one
+size there too, so c and C are hard to tell apart here as they are in the original. Every writer has a font, a slant,
+a pen, a size, a place and a noise of their own, drawn once; every sample differs a little from its writer's mean.
+
+A glyph is kept as the signed distance to its outline (positive inside), on a grid of three cells a pixel, so that any
+pen width is one threshold of it and a page of samples is one look-up at affinely mapped, wavy coordinates.
+"""
+
+from __future__ import annotations
+
+import string
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+CHARACTERS = string.digits + string.ascii_uppercase + string.ascii_lowercase
+FONTS = (
+    "DejaVuSans",
+    "DejaVuSansMono",
+    "DejaVuSerif",
+    "DejaVuSerif-Italic",
+    "STIXGeneral",
+    "STIXGeneralItalic",
+    "cmr10",
+    "cmss10",
+    "cmti10",
+    "cmtt10",
+)
+SIDE, BOX = 28, 20  # pixels: the image, and the longer side of a character in it
+FINE = 3  # cells of a stored glyph a pixel
+GRID = SIDE * FINE
+STEP = 1 / 16  # pixels: unit of a stored distance
+CHUNK = 256  # samples at a time: their coordinates stay in the processor's cache
+
+
+def handwriting(
+    rng: np.random.Generator, samples: int, classes: int = 62, writers: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x uint8 [n, 1, 28, 28], y int64 [n], writer int64 [n]: classes and writers as even as n allows, random order."""
+    if not 1 <= classes <= len(CHARACTERS):
+        raise ValueError(f"handwriting: classes = {classes}: must lie in 1 … {len(CHARACTERS)}")
+    if not 1 <= writers <= max(1, samples):
+        raise ValueError(f"handwriting: writers = {writers}: must lie in 1 … {samples}, the samples")
+    y = rng.permutation(np.arange(samples) % classes)
+    writer = rng.permutation(np.arange(samples) % writers)
+    return written(rng, y, writer), y, writer
+
+
+def written(rng: np.random.Generator, y: np.ndarray, writer: np.ndarray) -> np.ndarray:
+    """x uint8 [n, 1, 28, 28]: character y[i] by the hand of writer[i] (0, 1, …); how many of each is the caller's."""
+    hands = _hands(rng, int(writer.max(initial=0)) + 1)
+    x = np.empty((len(y), 1, SIDE, SIDE), dtype=np.uint8)
+    for start in range(0, len(y), CHUNK):
+        rows = slice(start, start + CHUNK)
+        x[rows, 0] = _draw(rng, y[rows], {name: value[writer[rows]] for name, value in hands.items()})
+    return x
+
+
+def _hands(rng: np.random.Generator, writers: int) -> dict[str, np.ndarray]:
+    """A writer's habits, [writers] or [writers, 2]; lengths in pixels."""
+
+    def normal(mean: float, sd: float, *shape: int) -> np.ndarray:
+        return rng.normal(mean, sd, (writers, *shape)).astype(np.float32)
+
+    return {
+        "fonts": rng.integers(len(FONTS), size=(writers, 2)),  # the usual one, and one now and then
+        "slant": normal(0.12, 0.22),
+        "turn": normal(0.0, 0.07),
+        "size": np.exp(normal(0.0, 0.09, 2)),  # width and height
+        "place": normal(0.0, 0.7, 2),
+        "pen": np.maximum(normal(0.3, 0.4), -0.1),  # added to both sides of a stroke
+        "blur": 1.0 + rng.random(writers, dtype=np.float32),
+        "waves": np.abs(normal(0.8, 0.4)),
+        "ink": 1.0 - 0.25 * rng.random(writers, dtype=np.float32),
+        "noise": 0.15 * rng.random(writers, dtype=np.float32) ** 2,
+    }
+
+
+def _draw(rng: np.random.Generator, y: np.ndarray, hand: dict[str, np.ndarray]) -> np.ndarray:
+    """uint8 [n, 28, 28]: some samples, each with its writer's habits and a small departure from them."""
+    n = len(y)
+
+    def around(name: str, sd: float) -> np.ndarray:
+        return hand[name] + np.float32(sd) * rng.standard_normal(hand[name].shape, dtype=np.float32)
+
+    slant, turn, place = around("slant", 0.07), around("turn", 0.06), around("place", 0.4)
+    width, height = (hand["size"] * np.exp(0.05 * rng.standard_normal((n, 2), dtype=np.float32))).T
+    # Where a pixel (column c, row r, from the centre) lies on the glyph: turned and sheared back, then scaled back.
+    c = np.arange(SIDE, dtype=np.float32) - np.float32((SIDE - 1) / 2)
+    dc, dr = c - place[:, :1], c - place[:, 1:]
+    cos, sin = np.cos(turn), np.sin(turn)
+    across = _outer_sum((cos + slant * sin) / width, dc, (slant * cos - sin) / width, dr, _waves(rng, hand))
+    down = _outer_sum(sin / height, dc, cos / height, dr, _waves(rng, hand), along_columns=True)
+    usual = rng.random(n) < 0.8
+    font = np.where(usual, hand["fonts"][:, 0], hand["fonts"][:, 1])
+    cell = down * GRID
+    cell += across
+    cell += ((font * len(CHARACTERS) + y) * GRID * GRID).astype(np.int32)[:, None, None]
+    # Ink where the outline, widened by the pen, is further in than the blur reaches.
+    gain = hand["ink"] / hand["blur"]
+    image = _glyphs().ravel()[cell] * (STEP * gain)[:, None, None]
+    image += (0.5 * hand["ink"] + around("pen", 0.1) * gain)[:, None, None]
+    np.clip(image, 0, hand["ink"][:, None, None], out=image)
+    grain = rng.integers(256, size=image.shape, dtype=np.uint8).astype(np.float32)
+    grain -= 127.5
+    image *= 255
+    image += grain * hand["noise"][:, None, None]
+    return np.clip(image, 0, 255, out=image).astype(np.uint8)
+
+
+def _outer_sum(a, dc, b, dr, waves, along_columns=False) -> np.ndarray:
+    """int32 [n, row, column]: the glyph's cell at a·dc + b·dr + waves (of the row, or of the column), in pixels."""
+    columns, rows = a[:, None] * dc, b[:, None] * dr
+    if along_columns:
+        columns += waves
+    else:
+        rows += waves
+    columns += SIDE / 2
+    columns *= FINE
+    rows *= FINE
+    cell = columns[:, None, :] + rows[:, :, None]
+    return np.clip(cell, 0, GRID - 1, out=cell).astype(np.int32)
+
+
+def _waves(rng: np.random.Generator, hand: dict[str, np.ndarray]) -> np.ndarray:
+    """float32 [n, 28]: how far a row (or column) is shifted, half to one and a half waves an image."""
+    n = len(hand["waves"])
+    phase = rng.random((n, 1), dtype=np.float32) * np.float32(2 * np.pi)
+    pace = np.float32(2 * np.pi / SIDE) * (0.5 + rng.random((n, 1), dtype=np.float32))
+    return hand["waves"][:, None] * np.sin(phase + pace * np.arange(SIDE, dtype=np.float32))
+
+
+@cache
+def _glyphs() -> np.ndarray:
+    """int8 [fonts, characters, GRID, GRID]: distances to the outline in units of STEP, positive inside."""
+    import matplotlib
+    from PIL import Image, ImageFont
+    from scipy.ndimage import distance_transform_edt
+
+    folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    bank = np.empty((len(FONTS), len(CHARACTERS), GRID, GRID), dtype=np.int8)
+    for i, name in enumerate(FONTS):
+        font = ImageFont.truetype(str(folder / f"{name}.ttf"), 2 * GRID)
+        for j, character in enumerate(CHARACTERS):
+            mask = font.getmask(character)
+            glyph = Image.frombytes("L", mask.size, bytes(mask))
+            glyph = glyph.crop(glyph.getbbox())
+            longer = BOX * FINE / max(glyph.size)
+            glyph = glyph.resize([max(1, round(longer * side)) for side in glyph.size], Image.Resampling.BOX)
+            page = Image.new("L", (GRID, GRID))
+            page.paste(glyph, [(GRID - side) // 2 for side in glyph.size])
+            inside = np.asarray(page) >= 128
+            distance = distance_transform_edt(inside) - distance_transform_edt(~inside)
+            bank[i, j] = np.clip(np.rint(distance / (FINE * STEP)), -127, 127)
+    return bank

@@ -1,0 +1,140 @@
+"""The image data sets on their real files: known counts, known first labels, known means, and classes that the mean
+image of a class already tells apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedrepro.datasets import Split
+from fedrepro.datasets.catalogue import entry
+
+MNIST_TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+MNIST_TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+CIFAR10_BATCH_1 = [1005, 974, 1032, 1016, 999, 937, 1030, 1001, 1025, 981]
+
+
+def nearest_class_mean(train: Split, test: Split) -> float:
+    """Accuracy on the test images of: the class whose mean training image is nearest."""
+    x, z = (split.x.reshape(len(split), -1).astype(np.float32) / 255 for split in (train, test))
+    means = np.stack([x[train.y == c].mean(axis=0) for c in range(train.y.max() + 1)])
+    nearest = (z @ means.T - (means**2).sum(axis=1) / 2).argmax(axis=1)
+    return float((nearest == test.y).mean())
+
+
+def channels(split: Split) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of pixel/255, by channel."""
+    x = split.x.astype(np.float32) / 255
+    return x.mean(axis=(0, 2, 3), dtype=np.float64), x.std(axis=(0, 2, 3), dtype=np.float64)
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "emnist", "cifar10", "cifar100", "stl10"])
+def test_every_file_has_its_published_checksum(name, real):
+    data = real(name)
+    files = entry(name)["layouts"][data.found.layout]["files"]
+    assert data.kind == "real"
+    assert dict(data.found.checksums) == {file["path"]: f"md5:{file['md5']}" for file in files}
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "test", "first", "first_test", "mean", "deviation", "accuracy"),
+    [
+        ("mnist", MNIST_TRAIN, MNIST_TEST, [5, 0, 4, 1, 9], [7, 2, 1, 0, 4], 0.1307, 0.3081, 0.80),
+        ("fashion_mnist", [6000] * 10, [1000] * 10, [9, 0, 0, 3, 0], [9, 2, 1, 1, 6], 0.2860, 0.3530, 0.65),
+    ],
+)
+def test_mnist_and_fashion_mnist(name, train, test, first, first_test, mean, deviation, accuracy, real):
+    data = real(name)
+    assert data.train.x.shape == (60_000, 1, 28, 28)
+    assert data.test.x.shape == (10_000, 1, 28, 28)
+    assert np.bincount(data.train.y).tolist() == train
+    assert np.bincount(data.test.y).tolist() == test
+    assert data.train.y[:5].tolist() == first
+    assert data.test.y[:5].tolist() == first_test
+    assert (data.train.x.min(), data.train.x.max()) == (0, 255)
+    found = channels(data.train)
+    assert found[0] == pytest.approx([mean], abs=5e-5)
+    assert found[1] == pytest.approx([deviation], abs=5e-5)
+    assert nearest_class_mean(data.train, data.test) > accuracy
+
+
+def test_cifar10(real):
+    data = real("cifar10")
+    assert data.train.x.shape[1:] == data.test.x.shape[1:] == (3, 32, 32)
+    assert np.bincount(data.train.y).tolist() == ([5000] * 10 if data.found.complete else CIFAR10_BATCH_1)
+    assert np.bincount(data.test.y).tolist() == [1000] * 10
+    assert data.train.y[:5].tolist() == [6, 9, 9, 4, 1]
+    assert data.test.y[:5].tolist() == [3, 8, 8, 0, 6]
+    assert (data.train.x.min(), data.train.x.max()) == (0, 255)
+    mean, deviation = channels(data.train)
+    # The channels' published mean; red, green and blue are in this order.
+    assert data.offset[:, 0, 0] / 255 == pytest.approx(mean, abs=0.005)
+    # The published deviation is the mean over images of an image's own, less than that of all pixels (0.247, …).
+    own = (data.train.x.astype(np.float32) / 255).std(axis=(2, 3)).mean(axis=0)
+    assert 1 / data.factor[:, 0, 0] / 255 == pytest.approx(own, abs=0.005)
+    assert (deviation > own).all()
+    assert nearest_class_mean(data.train, data.test) > 0.25
+
+
+def test_a_picture_of_cifar10_is_smooth_across_and_down(real):
+    """Neighbours in a row or a column are alike: so planes, rows and columns are where they should be."""
+    x = real("cifar10", train=500).train.x.astype(np.float32)
+    across, down = np.abs(np.diff(x, axis=3)).mean(), np.abs(np.diff(x, axis=2)).mean()
+    strangers = np.abs(x - np.roll(x, 1, axis=0)).mean()
+    assert max(across, down) < strangers / 3
+
+
+def test_cifar100(real):
+    data = real("cifar100")
+    sizes = (50_000, 10_000) if data.found.complete else (1117, 916)
+    assert (len(data.train), len(data.test)) == sizes
+    assert set(data.train.y) == set(data.test.y) == set(range(100))
+    assert (data.train.x.min(), data.train.x.max()) == (0, 255)
+    mean, deviation = channels(data.train)
+    assert data.offset[:, 0, 0] / 255 == pytest.approx(mean, abs=0.02)
+    assert 1 / data.factor[:, 0, 0] / 255 == pytest.approx(deviation, abs=0.02)
+    assert nearest_class_mean(data.train, data.test) > 0.03  # chance: 0.01
+
+
+def test_emnist(real):
+    data = real("emnist", train=697_932, test=116_323)
+    assert (len(data.train), len(data.test)) == (697_932, 116_323)
+    assert set(data.train.y) == set(data.test.y) == set(range(62))
+    # Digits stand as MNIST's do: its mean images tell them apart.
+    digits = data.test.take(np.flatnonzero(data.test.y < 10))
+    assert nearest_class_mean(real("mnist").train, digits) > 0.6
+
+
+def test_stl10(real):
+    data = real("stl10")
+    assert np.bincount(data.train.y).tolist() == [500] * 10
+    assert np.bincount(data.test.y).tolist() == [800] * 10
+    assert data.offset[:, 0, 0] / 255 == pytest.approx(channels(data.train)[0], abs=0.005)
+    assert nearest_class_mean(data.train, data.test) > 0.2
+
+
+def test_mnist5k_is_a_part_of_mnist(real):
+    small, whole = real("mnist5k"), real("mnist", pooled=True)
+    known = {image.tobytes(): int(label) for image, label in zip(whole.train.x, whole.train.y, strict=True)}
+    for split in (small.train, small.test):
+        assert [known.get(image.tobytes()) for image in split.x] == split.y.tolist()
+    assert nearest_class_mean(small.train, small.test) > 0.75
+
+
+def test_a_subset_keeps_the_shares_of_the_classes_and_the_order(real):
+    one, again = (real("mnist", train=6_000, test=1_000) for _ in range(2))
+    shares = np.array(MNIST_TRAIN) / 10
+    assert (np.abs(np.bincount(one.train.y) - shares) < 1).all()
+    assert (np.abs(np.bincount(one.test.y) - np.array(MNIST_TEST) / 10) < 1).all()
+    assert np.array_equal(one.train.x, again.train.x)
+    whole = real("mnist").train
+    place = {image.tobytes(): i for i, image in enumerate(whole.x)}
+    places = [place[image.tobytes()] for image in one.train.x]
+    assert places == sorted(places)
+    assert whole.y[places].tolist() == one.train.y.tolist()
+
+
+def test_pooled_is_all_seventy_thousand(real):
+    data = real("fashion_mnist", pooled=True)
+    assert data.test is None
+    assert np.bincount(data.train.y).tolist() == [7000] * 10
