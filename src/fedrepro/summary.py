@@ -12,6 +12,7 @@ from fedrepro.files import write_atomically
 from fedrepro.ledger import VERDICTS
 
 PAPERS = {
+    "omni": "Federated algorithm with Bayesian approach: Omni-Fedge (ICASSP 2021)",
     "dfl": "Distributed federated learning by alternating periods of training (arXiv 2601.01793)",
 }
 _PLACE = re.compile(r"(<!-- summary -->\n).*?(<!-- /summary -->)", re.DOTALL)

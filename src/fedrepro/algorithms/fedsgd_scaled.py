@@ -1,8 +1,8 @@
 """FedSGD at the step length that Omni-Fedge takes (paper 001), and no other difference from FedSGD.
 
 Omni-Fedge goes against η/N Σ_l Σ_j ω_jl ∇L_l(θ^(j)) with ω = 1/L. If all heads were one, that is η · Σ_l ω_l times a
-weighted mean of the nodes' gradients. Here the mean is plain and the step is η · Σ_l 1/L_l: what it gains over FedSGD is
-due to the step's length, not to weights.
+weighted mean of the nodes' gradients. Here the mean is plain and the step is η · Σ_l 1/L_l: what it gains over FedSGD
+is due to the step's length, not to weights.
 """
 
 from __future__ import annotations

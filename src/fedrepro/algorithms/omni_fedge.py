@@ -109,6 +109,7 @@ class OmniFedge(Algorithm):
 
     def metrics(self, problem, state, round):
         if round == 0:
+            yield from nodes(problem)
             return
         yield from pairs("omega", state["omega"])
         yield from pairs("cross_loss", state["losses"])
@@ -132,6 +133,18 @@ def losses(task: Task, shared: Params, heads: Params, batch) -> Tensor:
 def shared_gradient(task: Task, shared: Params, heads: Params, omega: Tensor, batch) -> Params:
     """Σ_j ω_j ∇_sh L(θ^(j), θ^sh)."""
     return torch.func.grad(lambda at: omega @ losses(task, at, heads, batch))(shared)
+
+
+def nodes(problem) -> Iterator[Metric]:
+    """What each node holds, and how much its labels are like another's: Σ_c min(p_i(c), p_j(c))."""
+    for split_name, holdings in problem.federation.splits():
+        for k, size in enumerate(holdings.sizes.tolist()):
+            yield Metric("samples", size, split=split_name, client=k)
+    train = problem.federation.train
+    labels = [train.samples.y[train.of(k)].to("cpu") for k in range(len(train))]
+    counts = torch.stack([torch.bincount(y, minlength=int(train.samples.y.max()) + 1) for y in labels]).double()
+    shares = counts / counts.sum(1, keepdim=True)
+    yield from pairs("overlap", torch.minimum(shares[:, None], shares[None]).sum(-1))
 
 
 def pairs(name: str, matrix: Tensor) -> Iterator[Metric]:

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from scipy.optimize import LinearConstraint, minimize
 
-from fedrepro.algorithms.omni_fedge import pairs, split
+from fedrepro.algorithms.omni_fedge import nodes, pairs, split
 from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
@@ -87,9 +87,11 @@ class OmniFedgeAuthors(Algorithm):
         return state["models"][max(client, 0)]
 
     def metrics(self, problem, state, round):
-        if round:
-            yield from pairs("omega", state["omega"])
-            yield from pairs("cross_loss", state["losses"])
+        if round == 0:
+            yield from nodes(problem)
+            return
+        yield from pairs("omega", state["omega"])
+        yield from pairs("cross_loss", state["losses"])
 
 
 def weights(losses: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -101,6 +103,7 @@ def weights(losses: np.ndarray, start: np.ndarray) -> np.ndarray:
         bounds=[(SMALLEST, 1.0)] * len(losses),
         constraints=LinearConstraint(np.ones(len(losses)), 1.0, 1.0),
         method="SLSQP",
+        options={"ftol": 1e-12},
     )
     inside = np.clip(found.x, SMALLEST, 1.0)  # SLSQP may end a rounding error outside
     return inside / inside.sum()

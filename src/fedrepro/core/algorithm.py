@@ -35,12 +35,21 @@ class Problem:
     initial: Callable[[int], Params] | None = None  # client → an initial model of its own, for methods that want one
 
     _whole: dict[int, object] = field(default_factory=dict, repr=False, compare=False)
+    _summaries: dict[str, Quadratic] = field(default_factory=dict, repr=False, compare=False)
 
     def whole(self, client: int) -> object:
         """The client's full batch, or what the task summarises it to; made once."""
         if client not in self._whole:
             self._whole[client] = self.task.summarise(self.federation.train.full_batch(client))
         return self._whole[client]
+
+    def summaries(self, split: str) -> Quadratic:
+        """What each client's rows of a split come down to, stacked; for models that summarise, made once."""
+        if split not in self._summaries:
+            holdings = getattr(self.federation, split)
+            each = [self.task.summarise(holdings.full_batch(k)) for k in range(len(holdings))]
+            self._summaries[split] = Quadratic(*(torch.stack(part) for part in zip(*each, strict=True)))
+        return self._summaries[split]
 
     @cached_property
     def quadratics(self) -> Quadratic | None:
@@ -129,6 +138,14 @@ class Algorithm:
     def metrics(self, problem: Problem, state: State, round: int) -> Iterable[Metric]:
         """Numbers of the method's own, recorded after initialisation (round 0) and after every round."""
         return ()
+
+    def client_metrics(self, problem: Problem, local: Any, client: int) -> Iterable[Metric]:
+        """Numbers of a client's own, from what it keeps; recorded with its losses (`evaluate.clients`)."""
+        return ()
+
+    def noise_width(self, parameters: int) -> int:
+        """Random numbers of a step, for a `noisy` method that does not want one a parameter."""
+        return parameters
 
     def require(self, condition: bool, key: str, rule: str) -> None:
         """Check one hyper-parameter; the error names the algorithm, the key, its value and the rule."""

@@ -201,20 +201,21 @@ class LocalWork:
         drawn = {}
         for k in clients:
             rows = holdings.of(k)
-            steps, per_epoch = self.steps_for(len(rows))
+            steps, _ = self.steps_for(len(rows))
             counts = rng.binomial(len(rows), min(1.0, self.batch / len(rows)), steps)
             chosen = _distinct(len(rows), max(1, int(counts.max())), steps, rng)
-            drawn[k] = rows, per_epoch, counts, chosen
+            drawn[k] = rows, counts, chosen
         # a multiple of 8, so that the width rarely differs from seed to seed or from round to round
         width = -(-max(chosen.shape[1] for *_, chosen in drawn.values()) // 8) * 8
         batches = {}
-        for k, (rows, per_epoch, counts, chosen) in drawn.items():
+        for k, (rows, counts, chosen) in drawn.items():
             index = np.zeros((len(counts), width), dtype=np.int64)
             index[:, : chosen.shape[1]] = chosen
             weight = torch.from_numpy(np.arange(width) < counts[:, None]).to(holdings.samples.x.dtype)
             index = torch.from_numpy(rows[index])
             size = float(min(self.batch, len(rows)))
-            batches[k] = Batches(round, len(counts), per_epoch, holdings.samples, index, weight, size=size)
+            # no passes over the data, so all steps are one epoch: clients of any size can be stacked
+            batches[k] = Batches(round, len(counts), len(counts), holdings.samples, index, weight, size=size)
         return batches
 
 

@@ -7,7 +7,7 @@ A replicate whose numbers stop being finite is recorded as diverged and goes no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fedrepro.core import streams
-from fedrepro.core.algorithm import Algorithm, Cohort, Problem, State
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.clients import Results, Work
 from fedrepro.core.federation import Batches, Federation, Holdings, LocalWork
@@ -191,9 +191,10 @@ def _draw(r: Replicate, cohort: Cohort, plan: Plan, t: int) -> dict[int, Batches
         return batches
     generator = streams.torch_generator(plan.experiment, r.seed, "noise", t)
     any_parameter, parameters = next(iter(r.w.values())), sum(v.numel() for v in r.w.values())
+    width = r.algorithm.noise_width(parameters)
 
     def noise(steps: int) -> Tensor:
-        drawn = torch.randn(steps, parameters, generator=generator, dtype=any_parameter.dtype)
+        drawn = torch.randn(steps, width, generator=generator, dtype=any_parameter.dtype)
         return drawn.to(any_parameter.device)
 
     return {k: replace(b, noise=noise(len(b))) for k, b in batches.items()}
@@ -212,11 +213,13 @@ def _record(task: Task, replicates: Sequence[Replicate], plan: Plan, round: int,
     note = ""
     last = round == plan.rounds
     for r in replicates:
-        for m in r.algorithm.metrics(r.problem, r.state, round):
-            log.add(r.run, round, m.metric, m.value, split=m.split, client=m.client, group=m.group, step=m.step)
+        _log_own(log, r, round, r.algorithm.metrics(r.problem, r.state, round))
         finite = all_finite(r.state)
         if finite and (round % plan.evaluate_every == 0 or last):
             clients = plan.client_metrics == "always" or (plan.client_metrics == "last" and last)
+            for k in range(len(r.problem.federation)) if clients else ():
+                mine = r.algorithm.client_metrics(r.problem, r.local_of(k), k)
+                _log_own(log, r, round, (m._replace(client=k) for m in mine))
             loss = evaluate(task, r, round, log, clients)
             finite = np.isfinite(loss)
             note = f"loss {loss:.4g}"
@@ -225,6 +228,11 @@ def _record(task: Task, replicates: Sequence[Replicate], plan: Plan, round: int,
             log.add(r.run, round, "diverged", 1.0)
             note = f"{r.setting or 'run'}, seed {r.seed} diverged in round {round}"
     return note
+
+
+def _log_own(log: MetricLog, r: Replicate, round: int, metrics: Iterable[Metric]) -> None:
+    for m in metrics:
+        log.add(r.run, round, m.metric, m.value, split=m.split, client=m.client, group=m.group, step=m.step)
 
 
 def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: bool) -> float:
@@ -236,13 +244,16 @@ def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: 
     for split, holdings in r.problem.federation.splits():
         everyone = len(holdings) == 1 and len(r.problem.federation) > 1
         holders = [-1] if everyone else np.flatnonzero(holdings.sizes).tolist()
+        models = {k: r.algorithm.model(r.state, None if everyone else r.local_of(k), k) for k in holders}
         by_model: dict[int, tuple[Params, list[int]]] = {}
-        for k in holders:
-            w = r.algorithm.model(r.state, None if everyone else r.local_of(k), k)
+        for k, w in models.items():
             by_model.setdefault(id(w), (w, []))[1].append(max(k, 0))
         losses, scores = np.zeros(len(holdings)), np.zeros(len(holdings))
-        for w, clients in by_model.values():
-            losses[clients], scores[clients] = (v.numpy() for v in task.evaluate(w, holdings, clients))
+        if hasattr(task.model, "assess") and not everyone:
+            losses, scores = _assess(task, r, round, log, split, models)
+        else:
+            for w, clients in by_model.values():
+                losses[clients], scores[clients] = (v.numpy() for v in task.evaluate(w, holdings, clients))
         weights = np.ones(1) if everyone else _weights(r.problem.weights, holdings)
         for name, values in (("loss", losses), (task.score_name, scores)):
             log.add(r.run, round, name, float(weights @ values), split=split)
@@ -251,6 +262,20 @@ def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: 
         if split == "train":
             training_loss = float(weights @ losses)
     return training_loss
+
+
+def _assess(task: Task, r: Replicate, round: int, log: MetricLog, split: str, models: dict[int, Params]):
+    """Losses and scores [K] from a model that assesses all clients at once, by their summaries; what more it has to say
+    (an error as its paper measures it) is logged. models: those of the clients that hold anything of the split."""
+    clients = list(models)
+    whole = r.problem.summaries(split).of(torch.tensor(clients))
+    stacked = Params({name: torch.stack([w[name] for w in models.values()]) for name in r.w})
+    both, more = task.model.assess(stacked, whole, clients, split, r.problem.federation.facts)
+    for metric, group, value in more:
+        log.add(r.run, round, metric, value, split=split, group=group)
+    found = np.zeros((2, len(r.problem.federation)))
+    found[:, clients] = both.cpu().numpy()
+    return found
 
 
 def _weights(p: np.ndarray, holdings: Holdings) -> np.ndarray:

@@ -17,7 +17,8 @@ from torch.func import functional_call, grad_and_value
 from fedrepro.core.federation import Batch, Holdings
 from fedrepro.core.params import Params, inside_transform
 
-EVALUATION_ROWS = 8192
+#: samples evaluated at a time: as many as are this many bytes, so that what a network makes of them stays in the cache
+EVALUATION_BYTES = 2**20
 
 
 def cross_entropy(output: Tensor, y: Tensor, reduction: str = "none") -> Tensor:
@@ -93,12 +94,13 @@ class Task:
         sizes = torch.tensor([len(holdings.of(k)) for k in clients])
         owner = torch.repeat_interleave(torch.arange(len(clients)), sizes)
         sums = torch.zeros(2, len(clients), dtype=torch.float64)
-        for start in range(0, len(rows), EVALUATION_ROWS):
-            part = rows[start : start + EVALUATION_ROWS]
+        size = max(1, EVALUATION_BYTES // max(1, holdings.samples.x[0].nbytes))
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
             y = holdings.samples.y[part]
             output = functional_call(self.model, w, (holdings.samples.x[part],))
             both = torch.stack([self.sample_loss(output, y), self.sample_score(output, y)])
-            sums.index_add_(1, owner[start : start + EVALUATION_ROWS], both.to("cpu", torch.float64))
+            sums.index_add_(1, owner[start : start + size], both.to("cpu", torch.float64))
         loss, score = sums / sizes
         return loss, score
 
