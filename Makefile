@@ -56,8 +56,9 @@ data: $(STAMP) ## fetch and verify the real data sets (ONLY="mnist cifar10") int
 report: $(STAMP) ## build the report again from the results that are there
 	@$(SNAKEMAKE) --forcerun build_report $(ARGS) -- all
 
-bench: $(STAMP) ## measure the engine's overhead on this machine, into results/bench
+bench: $(STAMP) ## measure the engine's overhead and the data sets on this machine, into results/bench
 	@$(BIN)/python -m fedrepro.bench $(ARGS)
+	@$(BIN)/python -m fedrepro.bench_data $(if $(DATA_DIR),$(call quote,$(DATA_DIR)))
 
 lock: $(STAMP) ## resolve pyproject.toml anew into envs/requirements.lock (needs uv)
 	@uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --extra dev \

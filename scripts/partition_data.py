@@ -3,18 +3,15 @@
 from pathlib import Path
 
 from fedrepro import plotting
-from fedrepro.datasets.base import load
 from fedrepro.files import write_atomically
 from fedrepro.jobs import logged
 from fedrepro.preparation import partition_data
 
 
 def main(federation_id, spec, seeds, dataset, out, picture):
-    assignments = partition_data(federation_id, spec, seeds, Path(dataset), Path(out))
+    assignments, data = partition_data(federation_id, spec, seeds, Path(dataset), Path(out))
     first = assignments[seeds[0]]
-    datasets = load(Path(dataset))
-    labels = datasets[seeds[0] if seeds[0] in datasets else -1].train.y
-    drawn = plotting.federation_figure(first.rows["train"], labels, first.groups)
+    drawn = plotting.federation_figure(first.rows["train"], data.train.y, first.groups)
     write_atomically(Path(picture), plotting.save(drawn, "svg"))
 
 

@@ -106,10 +106,12 @@ class Layout:
         return [-1] if wildcards.shard == "all" else seeds_of(wildcards.shard)
 
     def real_files(self, wildcards) -> list[str]:
-        """The real files that are there: data is prepared anew when some come or go."""
-        name = DATASETS[self.datasets[wildcards.dataset]["name"]].files
-        here = present(name, list(map(Path, self.data_folders))) if name and self.data != "standin" else None
-        return [str(path) for path in here[1].values()] if here else []
+        """The config files that a data set reads, and the real files that are there: data is prepared anew when these
+        come, go or change. With data: real, what the job itself fetches into the cache does not count."""
+        entry = DATASETS[self.datasets[wildcards.dataset]["name"]]
+        folders = {"standin": [], "real": self.data_folders[:-1], "auto": self.data_folders}[self.data]
+        here = present(entry.files, list(map(Path, folders))) if entry.files else None
+        return [*entry.reads, *(str(path) for path in (here[1].values() if here else ()))]
 
     def dataset_file(self, wildcards) -> str:
         return self._data_file(wildcards.dataset, wildcards.shard)

@@ -48,8 +48,9 @@ def prepare_data(
 
 def partition_data(
     federation_id: str, spec: dict[str, Any], seeds: Sequence[int], dataset: Path, out: Path
-) -> dict[int, federation_files.Assignment]:
-    """Each seed's federation in `out`, and its sizes and content hash in `out`.json."""
+) -> tuple[dict[int, federation_files.Assignment], data_files.Dataset]:
+    """Each seed's federation in `out`, and its sizes and content hash in `out`.json. Returns them with the first
+    seed's data set."""
     datasets = data_files.load(dataset)
     parameters = {k: v for k, v in spec.items() if k not in ("name", "inside")}
     inside = dict(spec.get("inside", {}))
@@ -76,4 +77,4 @@ def partition_data(
             "sha256": federation_files.content_sha256(assignments),
         },
     )
-    return assignments
+    return assignments, datasets[seeds[0] if seeds[0] in datasets else -1]

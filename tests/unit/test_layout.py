@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -103,6 +104,38 @@ def test_data_that_does_not_is_prepared_once(config, monkeypatch):
         "federation": f"results/paper/federations/{e.federation_id}/4-5.npz",
     }
     assert made.data_seeds(wildcards(shard="all")) == [-1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "cached", "own", "expected"),
+    [
+        ("auto", True, False, ["cache"]),
+        ("auto", True, True, ["own"]),
+        ("auto", False, False, []),
+        ("real", True, False, []),  # else a run would come back to what it fetched itself
+        ("real", False, True, ["own"]),
+        ("standin", True, True, []),
+    ],
+)
+def test_real_files_that_are_there_are_inputs(config, monkeypatch, tmp_path, mode, cached, own, expected):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    entry = DATASETS["dfl_line"]
+    monkeypatch.setitem(DATASETS, "dfl_line", dataclasses.replace(entry, files="student", reads=("config/a.csv",)))
+    (tmp_path / "own").mkdir()
+    for there, folder in ((cached, tmp_path / "cache" / "fedrepro" / "data"), (own, tmp_path / "own")):
+        if there:
+            (folder / "student-performance").mkdir(parents=True)
+            for name in ("student-mat.csv", "student-por.csv"):
+                (folder / "student-performance" / name).write_text("")
+    made = Layout({**config, "data": mode, "data_dir": str(tmp_path / "own")})
+    found = made.real_files(wildcards(dataset=made.experiments["dfl/line"].dataset_id, shard="0-1"))
+    assert found[0] == "config/a.csv"
+    assert {Path(path).relative_to(tmp_path).parts[0] for path in found[1:]} == set(expected)
+
+
+def test_a_data_folder_that_is_not_there_is_named(config):
+    with pytest.raises(UserError, match=r"^data_dir: folder 'nowhere' does not exist$"):
+        Layout({**config, "data_dir": "nowhere"})
 
 
 def test_an_artefact_that_draws_samples_needs_the_first_shard(config):

@@ -50,7 +50,7 @@ def test_what_identifies_the_data_lies_beside_it(tmp_path):
 
 def test_a_federation_lists_every_row_once(tmp_path):
     dataset = prepare(tmp_path)
-    assignments = partition_data("f", {"name": "by_client"}, [0, 1], dataset, tmp_path / "federation.npz")
+    assignments, first = partition_data("f", {"name": "by_client"}, [0, 1], dataset, tmp_path / "federation.npz")
     about = read_json(tmp_path / "federation.json")
     assert {k: about[k] for k in ("name", "parameters", "clients", "smallest", "largest")} == {
         "name": "by_client",
@@ -60,6 +60,7 @@ def test_a_federation_lists_every_row_once(tmp_path):
         "largest": 4,
     }
     assert about["sha256"] == federation_files.content_sha256(assignments)
+    np.testing.assert_array_equal(first.train.y, load(dataset)[0].train.y)
     stored = federation_files.load(tmp_path / "federation.npz")
     assert sorted(stored) == [0, 1]
     assert sorted(stored[1]["train/rows"]) == list(range(24))
@@ -90,3 +91,18 @@ def test_data_for_all_seeds_is_stored_once_and_split_for_each(tmp_path, fixed):
     assert sorted(stored) == [0, 1, 2]
     about = read_json(tmp_path / "federation.json")
     assert (about["clients"], about["smallest"], about["largest"]) == (2, 1, 3)
+
+
+def test_a_cut_inside_the_clients_is_drawn_from_a_stream_of_its_own(tmp_path):
+    dataset = prepare(tmp_path)
+    spec = {"name": "by_client", "inside": {"name": "shuffled", "train": 0.5, "test": 0.5}}
+    (whole, _), (cut, _) = (
+        partition_data("f", s, [0], dataset, tmp_path / "f.npz") for s in ({"name": "by_client"}, spec)
+    )
+    about = read_json(tmp_path / "f.json")
+    assert about["parameters"] == {"inside": spec["inside"]}
+    assert (about["smallest"], about["largest"]) == (2, 2)
+    for k, mine in enumerate(whole[0].rows["train"]):
+        assert sorted([*cut[0].rows["train"][k], *cut[0].rows["test"][k]]) == sorted(mine)
+    stored = federation_files.load(tmp_path / "f.npz")[0]
+    assert (str(stored["train/of"]), str(stored["test/of"])) == ("train", "train")

@@ -41,12 +41,16 @@ DATASETS: dict[str, Entry] = {
     "femnist": Entry(femnist, seeded=False, size=femnist_size, files="femnist"),
     "mnist": Entry(mnist, seeded=False, size=image_size(mnist), files="mnist"),
     "mnist5k": Entry(mnist5k, seeded=False, size=image_size(mnist5k)),
-    "shakespeare": Entry(shakespeare, seeded=False, size=shakespeare_size, files="shakespeare"),
+    "shakespeare": Entry(
+        shakespeare,
+        seeded=False,
+        size=shakespeare_size,
+        files="shakespeare",
+        reads=("config/shakespeare_roles.csv",),
+    ),
     "stl10": Entry(stl10, seeded=False, size=image_size(stl10), files="stl10"),
     "cmapss": Entry(cmapss, seeded=False, size=cmapss_size, files="cmapss"),
-    "cmapss_polynomial": Entry(
-        cmapss_polynomial, seeded=False, size=cmapss_polynomial_size, files="cmapss"
-    ),
+    "cmapss_polynomial": Entry(cmapss_polynomial, seeded=False, size=cmapss_polynomial_size, files="cmapss"),
     "sarcos": Entry(sarcos, seeded=False, size=sarcos_size, files="sarcos"),
     "student": Entry(student, seeded=False, size=student_size, files="student"),
 }

@@ -119,12 +119,14 @@ class Source:
 @dataclass(frozen=True)
 class Entry:
     """A registered data set. seeded: each seed has data of its own. size: parameters → (clients, or None where a
-    splitting scheme makes them; all training samples), for the plan. files: its entry in config/datasets.yaml."""
+    splitting scheme makes them; all training samples), for the plan. files: its entry in config/datasets.yaml. reads:
+    other files of the checkout that it reads."""
 
     load: Callable[..., Dataset]
     seeded: bool
     size: Callable[..., tuple[int | None, int]]
     files: str | None = None
+    reads: tuple[str, ...] = ()
 
 
 def save(path: Path, datasets: Mapping[int, Dataset]) -> None:

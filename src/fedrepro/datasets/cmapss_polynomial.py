@@ -1,8 +1,8 @@
 """C-MAPSS FD001 as polynomial regressions (thesis §3.6.2): the sensors of 100 engines over powers of time.
 
 The first 60 % of an engine's cycles are its training samples, the rest its test samples; cmapss.py says what the file
-holds. Shapes: x [n, degree + 1] = (1, t, t², …) with t = (cycle − 1)/299; y [n, sensors · scalings], the columns named in
-`facts["outputs"]` ("sensor 2, raw"); client [n] = engine − 1.
+holds. Shapes: x [n, degree + 1] = (1, t, t², …) with t = (cycle − 1)/299; y [n, sensors · scalings], the columns named
+in `facts["outputs"]` ("sensor 2, raw"); client [n] = engine − 1.
 
 The thesis does not say how time or signals are scaled. Time is scaled as in the released code. Signals come in every
 scaling that the text or the code could mean, each device by its own numbers:
@@ -15,8 +15,8 @@ scaling that the text or the code could mean, each device by its own numbers:
 | own range | to [0, 1] over the training part | to [0, 1] over the test part: what the released code does |
 | whole z-score | by mean and sd of the whole series | by the same: a line that the code has commented out |
 
-With `own range` the test targets are not what a model of the training targets could predict: shift and scale differ, and
-the rule looks at the test part. A signal that is constant on the part it is scaled by is not divided.
+With `own range` the test targets are not what a model of the training targets could predict: shift and scale differ,
+and the rule looks at the test part. A signal that is constant on the part it is scaled by is not divided.
 The training part is what it is before a validation set is drawn from it.
 """
 

@@ -162,10 +162,10 @@ def _images(x: Any, y: Any) -> Images:
         if not isinstance(row, list) or len(row) != PIXELS:
             raise ValueError(f"image {i} is not a list of {PIXELS} values")
     try:
-        values = np.array(x, dtype=None if x else float).reshape(-1, PIXELS)
+        values = np.array(x) if x else np.empty((0, PIXELS))
     except ValueError:  # lists among the numbers
         values = np.array("")
-    if values.dtype.kind not in "fiu" or len(values) != len(x) or not ((values >= 0) & (values <= 1)).all():
+    if values.dtype.kind not in "fiu" or values.ndim != 2 or not ((values >= 0) & (values <= 1)).all():
         raise ValueError("x holds what is not a number from 0 to 1")
     if not all(type(label) is int and 0 <= label < CLASSES for label in y):
         raise ValueError(f"y holds what is not a whole number from 0 to {CLASSES - 1}")

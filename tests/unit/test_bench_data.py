@@ -1,0 +1,12 @@
+"""The benchmark of the data measures what it names."""
+
+from __future__ import annotations
+
+from fedrepro.bench_data import measure
+
+
+def test_a_stand_in_is_measured_with_its_size_and_memory():
+    row = measure("student", "standin", ())
+    assert (row["data"], row["kind"], row["samples"]) == ("student", "standin", 649)
+    assert row["seconds"] > 0
+    assert row["peak_mb"] > 1
