@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 CALIBRATION_STEPS = (2, 10)
 CALIBRATION_LOOP_CLIENTS = 8
+CALIBRATION_LONG = 0.1  # seconds
 #: vmap must win by this factor to be chosen: below it the choice would flip with the machine's noise.
 CALIBRATION_MARGIN = 1.25
 #: bytes of parameters stacked at a time; a round of more is cut into chunks.
@@ -169,24 +170,26 @@ def _short(works: Sequence[Work], steps: int) -> list[Work]:
 
 
 def _estimate(call: Callable[[int], object], steps: int) -> float:
-    """Seconds of `call(steps)`, from two short calls: what does not depend on the steps, and what each adds."""
-    few, more = (min(s, steps) for s in CALIBRATION_STEPS)
+    """Seconds of `call(steps)`; of many steps, from two short calls: what does not depend on the steps, and what each
+    adds."""
+    few, more = CALIBRATION_STEPS
+    if steps <= more:
+        return _seconds(lambda: call(steps))
     short = _seconds(lambda: call(few))
-    if few == steps:
-        return short
     each = max(0.0, _seconds(lambda: call(more)) - short) / (more - few)
     return short + each * (steps - few)
 
 
 def _seconds(call: Callable[[], object], repeats: int = 3) -> float:
-    """The shortest of a few: what else the machine does can only add."""
-    call()
+    """The shortest of a few: what else the machine does can only add. A long one is not repeated for long."""
     times = []
-    for _ in range(repeats):
+    for _ in range(1 + repeats):
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
-    return min(times)
+        if len(times) > 1 and times[0] > CALIBRATION_LONG:
+            break
+    return min(times[1:])  # the first is a warm-up
 
 
 class _Shapes:

@@ -287,12 +287,21 @@ def test_calibration_extrapolates_to_a_whole_round_and_takes_the_faster_way(monk
     assert calibrate(task, works)["name"] == name
 
 
-def test_calibration_is_short(gradients):
+def test_calibration_is_short(gradients, monkeypatch):
+    monkeypatch.setattr(clients, "CALIBRATION_LONG", 1e9)
     task = make_task("softmax")
     many = replace(MINI_BATCH, epochs=500)
     calibrate(task, make_works(task, [FedAvg()], sizes=[6] * 20, work=many))
     # four times (once to warm up) two and ten steps: of eight clients in the loop, of all twenty together
     assert gradients.evaluations == 4 * (2 + 10) * (8 + 20)
+
+
+def test_few_steps_are_measured_as_they_are_and_long_ones_twice(gradients, monkeypatch):
+    task = make_task("softmax")
+    works = make_works(task, [FedAvg()], sizes=[6] * 3, work=replace(MINI_BATCH, epochs=2))  # four steps
+    monkeypatch.setattr(clients, "CALIBRATION_LONG", -1.0)
+    calibrate(task, works)
+    assert gradients.evaluations == 2 * 4 * (3 + 3)
 
 
 class Deciding(FedAvg):
