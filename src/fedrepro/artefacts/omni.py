@@ -91,7 +91,9 @@ def weights(tables: Tables) -> Drawn:
             spread = max(0.05, np.abs(relative - 1).max())
             ax.imshow(relative, cmap="PuOr_r", vmin=1 - spread, vmax=1 + spread)
             for (i, j), value in np.ndenumerate(matrix):
-                ax.text(j, i, f"{value:.2g}", ha="center", va="center", fontsize=6.5)
+                dark = abs(relative[i, j] - 1) > 0.6 * spread
+                colour = "white" if dark else "black"
+                ax.text(j, i, f"{value:.2g}", ha="center", va="center", fontsize=6.5, color=colour)
             ax.set(xticks=range(len(matrix)), yticks=range(len(matrix)))
             ax.grid(visible=False)
             ax.tick_params(labelsize=6.5, length=0)
