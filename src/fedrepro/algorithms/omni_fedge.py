@@ -108,13 +108,9 @@ class OmniFedge(Algorithm):
         return Params({**state["shared"], **head})
 
     def metrics(self, problem, state, round):
-        if round == 0:
-            yield from nodes(problem)
-            return
-        yield from pairs("omega", state["omega"])
-        yield from pairs("cross_loss", state["losses"])
-        # the length of the step if all gradients were one: what FedSGD's rate is to be compared with
-        yield Metric("step_length", self.lr * state["omega"].sum().item() / len(state["omega"]))
+        yield from weighing(problem, state, round)
+        if round:  # the length of the step if all gradients were one: what FedSGD's rate is to be compared with
+            yield Metric("step_length", self.lr * state["omega"].sum().item() / len(state["omega"]))
 
 
 def split(task: Task, w: Params) -> tuple[Params, Params]:
@@ -133,6 +129,15 @@ def losses(task: Task, shared: Params, heads: Params, batch) -> Tensor:
 def shared_gradient(task: Task, shared: Params, heads: Params, omega: Tensor, batch) -> Params:
     """Σ_j ω_j ∇_sh L(θ^(j), θ^sh)."""
     return torch.func.grad(lambda at: omega @ losses(task, at, heads, batch))(shared)
+
+
+def weighing(problem, state, round: int) -> Iterator[Metric]:
+    """What the nodes are before the first round, then ω and the losses behind it."""
+    if round == 0:
+        yield from nodes(problem)
+    else:
+        yield from pairs("omega", state["omega"])
+        yield from pairs("cross_loss", state["losses"])
 
 
 def nodes(problem) -> Iterator[Metric]:

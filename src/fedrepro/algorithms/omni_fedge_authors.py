@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from scipy.optimize import LinearConstraint, minimize
 
-from fedrepro.algorithms.omni_fedge import nodes, pairs, split
+from fedrepro.algorithms.omni_fedge import split, weighing
 from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
@@ -87,11 +87,7 @@ class OmniFedgeAuthors(Algorithm):
         return state["models"][max(client, 0)]
 
     def metrics(self, problem, state, round):
-        if round == 0:
-            yield from nodes(problem)
-            return
-        yield from pairs("omega", state["omega"])
-        yield from pairs("cross_loss", state["losses"])
+        return weighing(problem, state, round)
 
 
 def weights(losses: np.ndarray, start: np.ndarray) -> np.ndarray:
