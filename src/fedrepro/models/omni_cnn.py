@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import leaky_relu, max_pool2d, relu
+from torch.nn.functional import leaky_relu, relu
+
+from fedrepro.models.layers import max_pool_2
 
 SLOPE = 0.1
 
@@ -48,6 +50,6 @@ class OmniCNN(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         z = self.convolution(x)
-        z = max_pool2d(relu(z) if self.activation else z, 2)
+        z = max_pool_2(relu(z) if self.activation else z)
         z = leaky_relu(self.dense(z.flatten(1)), SLOPE)
         return leaky_relu(self.head(z), SLOPE)

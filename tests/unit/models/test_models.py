@@ -14,6 +14,7 @@ from fedrepro.core.params import Params
 from fedrepro.core.quadratic import Quadratic
 from fedrepro.core.task import OBJECTIVES, Task
 from fedrepro.models import MLP, MODELS, LinearRegression, SoftmaxRegression
+from fedrepro.models.layers import max_pool_2
 from tests.builders import SHAPES, federations, make_task, params
 
 
@@ -161,3 +162,23 @@ def test_only_the_linear_model_has_a_summary():
     batch = Batch(X, torch.tensor([0, 1, 0]))
     assert isinstance(Task(linear()).summarise(Batch(X, Y)), Quadratic)
     assert make_task("softmax", features=1).summarise(batch) is batch
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 6), (1, 1, 5, 7)])
+def test_pooling_is_torchs_own(shape):
+    z = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
+    ours, theirs = max_pool_2(z), torch.nn.functional.max_pool2d(z, 2)
+    assert torch.equal(ours, theirs)
+    one, other = (torch.autograd.grad(pooled.square().sum(), z)[0] for pooled in (ours, theirs))
+    assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(("hyper", "parameters"), [({}, 607_394), ({"filters": 32, "activation": True}, 693_962)])
+def test_the_network_of_omni_fedge_has_as_many_parameters_as_the_authors_have(hyper, parameters):
+    model = build(MODELS["omni_cnn"], (1, 28, 28), 10, torch.Generator().manual_seed(0), **hyper)
+    assert sum(p.numel() for p in model.parameters()) == parameters
+    assert sum(dict(model.named_parameters())[name].numel() for name in model.own) == 1_290
+    bound = math.sqrt(6 / (128 + 10))  # Glorot
+    assert 0.97 * bound < model.head.weight.abs().max() <= bound
+    assert not model.head.bias.any()
+    assert model(torch.randn(4, 1, 28, 28)).shape == (4, 10)
