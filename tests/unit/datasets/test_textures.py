@@ -90,6 +90,23 @@ def test_every_class_has_a_pair_of_outline_and_stripes_of_its_own(classes, outli
     assert len(textures._outlines()) >= outlines
 
 
+def test_means_of_classes_show_outlines_and_no_stripes():
+    """Classes k and k + 5 differ in nothing but the direction of their stripes."""
+    x, y = draw(samples=10_000)
+    mean = np.stack([x[y == k, 0].mean(axis=0) for k in range(10)])
+    stripes = np.abs(mean[:5] - mean[5:]).max(axis=(1, 2))
+    outlines = np.abs(mean[:5] - np.roll(mean[:5], 1, axis=0)).max(axis=(1, 2))
+    assert outlines.min() > 25
+    assert stripes.max() < 6
+
+
+def test_the_ground_is_grainy():
+    """Uniform noise of half width 0.15 · 127.5 has a deviation of 11; neighbours differ by √2 of that."""
+    x, _ = draw(samples=2000)
+    corner = x[:, 0, :3, :3].astype(float)
+    assert 15 < np.diff(corner, axis=2).std() < 18
+
+
 # --- how hard it is ---------------------------------------------------------------------------------------------------
 
 

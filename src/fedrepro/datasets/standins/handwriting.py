@@ -155,5 +155,6 @@ def _glyphs() -> np.ndarray:
             page.paste(glyph, [(GRID - side) // 2 for side in glyph.size])
             inside = np.asarray(page) >= 128
             distance = distance_transform_edt(inside) - distance_transform_edt(~inside)
+            distance -= np.where(inside, 0.5, -0.5)  # from the edge of a cell, not from the centre of the next
             bank[i, j] = np.clip(np.rint(distance / (FINE * STEP)), -127, 127)
     return bank

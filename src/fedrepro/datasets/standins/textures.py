@@ -23,7 +23,7 @@ from functools import cache
 import numpy as np
 
 GRID, REACH = 128, 1.5  # an outline is kept on GRID × GRID cells over [−REACH, REACH]²
-CHUNK = 2**17  # pixels at a time: they stay in the processor's cache
+CHUNK = 2**16  # pixels at a time: larger arrays are slower, their memory is given back and fetched anew each time
 
 
 @dataclass(frozen=True)
