@@ -515,7 +515,7 @@ def test_more_than_there_are_is_refused(name):
 @pytest.mark.parametrize("name", SETS)
 def test_stand_ins_have_the_shapes_and_equal_classes(name):
     *_, classes, shape = SETS[name]
-    data = load(name, mode="auto", train=2 * classes, test=classes)
+    data = load(name, mode="standin", train=2 * classes, test=classes)
     assert data.kind == "standin"
     assert data.found is None
     assert data.outputs == classes
