@@ -49,7 +49,7 @@ class OmniFedgeAuthors(Algorithm):
         split(problem.task, w)  # an error here rather than in the first round
         omega = torch.full((nodes, nodes), 1 / nodes, dtype=torch.float64)
         return {
-            "models": [m.clone() for m in models],
+            "models": Params({k: torch.stack([m[k] for m in models]) for k in w}),
             "omega": omega,
             "losses": torch.ones_like(omega),
             "exchange": 0,
@@ -61,13 +61,13 @@ class OmniFedgeAuthors(Algorithm):
     def client_update(self, task, message, local, batches):
         batch = list(batches)[batches.exchange]
         if batches.exchange == 0:
-            return torch.stack([task.loss(w, batch) for w in message]), local
-        shared, head = split(task, message[0])
+            return torch.func.vmap(lambda w: task.loss(w, batch))(message), local
+        shared, head = split(task, message)
         names = list(shared) if batches.exchange == 1 else list(head)
-        return [task.gradient(w, batch, of=names) for w in message], local
+        return torch.func.vmap(lambda w: task.gradient(w, batch, of=names))(message), local
 
     def server_update(self, state, uploads, cohort):
-        nodes = len(state["models"])
+        nodes = len(state["omega"])
         if len(cohort.clients) != nodes:
             raise UserError("OmniFedgeAuthors: every node takes part in every round (participation.clients: all)")
         exchange = state["exchange"]
@@ -75,16 +75,15 @@ class OmniFedgeAuthors(Algorithm):
             losses = uploads.stack().detach().to("cpu", torch.float64)  # [node, model]
             omega = [weights(row, last) for row, last in zip(losses.numpy(), state["omega"].numpy(), strict=True)]
             return {**state, "losses": losses.T.contiguous(), "omega": torch.tensor(np.array(omega)), "exchange": 1}
-        models = [m.clone() for m in state["models"]]
+        models = Params(state["models"])
         for j, gradients in enumerate(uploads):  # of node j: one for every model
-            for i, g in enumerate(gradients):
-                step = self.lr * state["omega"][i, j].item()
-                part = Params({k: models[i][k] for k in g})
-                models[i].update(part.add(g, alpha=-step))
+            for k, g in gradients.items():
+                step = self.lr * state["omega"][:, j].to(g).reshape(-1, *[1] * (g.dim() - 1))
+                models[k] = torch.addcmul(models[k], step, g, value=-1)
         return {**state, "models": models, "exchange": (exchange + 1) % 3}
 
     def model(self, state, local, client):
-        return state["models"][max(client, 0)]
+        return Params({k: v[max(client, 0)] for k, v in state["models"].items()})
 
     def metrics(self, problem, state, round):
         return weighing(problem, state, round)

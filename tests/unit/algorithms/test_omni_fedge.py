@@ -209,7 +209,7 @@ def test_a_round_of_the_authors_code_step_by_step():
                 }
             )
         for name, value in w.items():
-            torch.testing.assert_close(state["models"][i][name], value)
+            torch.testing.assert_close(state["models"][name][i], value)
 
 
 def test_fedsgd_of_the_authors_never_becomes_one_model():
