@@ -1,8 +1,9 @@
 """Federated SGLD ("SGLD for noise-intrinsic federated learning", ICLR 2021 submission, Algorithms 1 and 2).
 
 FedPD whose nodes return an average of their noisy iterates, as an estimate of the mean of exp(−L_i): from the sample of
-step q = Q₀ on, x̂ ← σ·x̂ + (1 − σ)·x. Steps after Q₀ are fixed or decrease as (q − Q₀)^(−1/3), the text offers both.
-`plain_mean` takes the plain mean of the samples after burn-in instead, which is what "Monte-Carlo estimation" suggests.
+step q = Q₀ on, x̂ ← σ·x̂ + (1 − σ)·x. Steps after Q₀ are fixed (`decay` 0) or decrease as (q − Q₀)^(−⅓): §3.2 has both,
+the box has the latter. `plain_mean` takes the plain mean of the samples after burn-in instead, which is what the text's
+"Monte-Carlo estimation" suggests.
 
 With β = 0, no clipping, σ = 0 and fixed steps it is FedPD.
 """

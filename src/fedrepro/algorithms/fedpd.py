@@ -8,8 +8,8 @@ then λ_i ← λ_i + ηγ(x_i − x₀), and uploads x_i + λ_i/γ; the server m
 
 Where the paper disagrees with itself: the box has the opposite sign of (4) and then descends, (4) is used; (14) lacks
 the 1/γ of the box; the box's q = 0 … Q runs Q + 1 steps, Q are taken. Its p (skipped communication) is never used.
-Deviation: FedPD's authors go on from the node's own x_i (`start: own`); Algorithm 2 starts from x₀ (`start: server`), as
-do all methods here, so that they differ in one thing at a time. Models are flat vectors [P] inside.
+Deviation: FedPD's authors go on from the node's own x_i (`start: own`); Algorithm 2 starts from x₀ (`start: server`),
+as do all methods here, so that they differ in one thing at a time. Models are flat vectors [P] inside.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class FedPD(Algorithm):
     server_step: float = 1.0  # η
     start: str = "server"  # of a round's steps: server (x₀) or own (the node's last x_i)
     local_steps: int | None = None  # Q, where it is less than the batches that the experiment draws
+    ridge: float = 0.0  # F_i + ridge/2 ‖x‖², for Theorem 5.2, which needs a loss that grows at infinity
     record_every: int = 0  # rounds between the numbers of `metrics`; 0: never
 
     server_only = frozenset(["record_every"])
@@ -38,6 +39,7 @@ class FedPD(Algorithm):
     def __post_init__(self):
         for key in ("lr", "gamma", "server_step"):
             self.require(getattr(self, key) > 0, key, "must be positive")
+        self.require(self.ridge >= 0, "ridge", "must not be negative")
         self.require(self.start in ("server", "own"), "start", "one of server, own")
         self.require(self.local_steps is None or self.local_steps >= 1, "local_steps", "at least one step is needed")
         self.require(self.record_every >= 0, "record_every", "must not be negative (0: never)")
@@ -54,7 +56,8 @@ class FedPD(Algorithm):
         x, clipped = self.oracle(task, message, x0, local, batches)
         dual = dual + self.server_step * self.gamma * (x - x0)
         local = {"dual": dual} | ({"x": x} if self.start == "own" else {})
-        return {"x0": x + dual / self.gamma, "dual": dual, "clipped": clipped}, local
+        size = x0.new_tensor(batches.size or 0.0)  # of a Poisson batch, expected: the privacy account wants it
+        return {"x0": x + dual / self.gamma, "dual": dual, "clipped": clipped, "batch": size}, local
 
     def oracle(self, task, shape: Params, x0: Tensor, local, batches) -> tuple[Tensor, Tensor]:
         """x_i of this round [P], and the share of its gradients that were clipped."""
@@ -63,7 +66,7 @@ class FedPD(Algorithm):
         steps = min(len(batches), self.local_steps or len(batches))
         for q, batch in enumerate(itertools.islice(batches, steps)):
             g = task.gradient(shape.unflatten(x), batch).flatten()
-            h, cut = self.clipped(g + local["dual"] + self.gamma * (x - x0))
+            h, cut = self.clipped(g + self.ridge * x + local["dual"] + self.gamma * (x - x0))
             x = self.move(x, h, q, batches)
             found = self.collect(found, x, q)
             clipped = clipped + cut
@@ -85,20 +88,24 @@ class FedPD(Algorithm):
         return {**state, **self.aggregate(state["w"], uploads.stack(), cohort)}
 
     def aggregate(self, w: Params, uploaded: dict[str, Tensor], cohort) -> dict:
-        """The new x₀, with the duals [K, P] that led to it and the share of clipped gradients."""
+        """The new x₀, with the duals [K, P] that led to it, the share of clipped gradients and the batch size."""
         weights = torch.as_tensor(cohort.weights).to(uploaded["x0"])
         x0 = w.flatten()
         x0 = x0 + self.server_step * (weights @ uploaded["x0"] - x0)
-        return {"w": w.unflatten(x0), "duals": uploaded["dual"], "clipped": uploaded["clipped"].mean()}
+        means = {name: uploaded[name].mean() for name in ("clipped", "batch")}
+        return {"w": w.unflatten(x0), "duals": uploaded["dual"], **means}
 
     def metrics(self, problem, state, round):
-        """How far it is from a fixed point, where λ_i + ∇F_i(x₀) = 0 for every node and Σ λ_i = 0: both relative."""
+        """How far it is from a fixed point, where λ_i + ∇F_i(x₀) = 0 for every node and Σ λ_i = 0."""
         if not self.record_every or round % self.record_every or round == 0:
             return
         nodes = range(len(problem.federation))
         gradients = torch.stack([problem.task.gradient(state["w"], problem.whole(k)).flatten() for k in nodes])
+        gradients = gradients + self.ridge * state["w"].flatten()
         duals = state["duals"]
         if len(duals) == len(gradients):
-            yield Metric("residual", float((duals + gradients).norm(dim=1).mean() / gradients.norm(dim=1).mean()))
+            residual = (duals + gradients).norm(dim=1).mean()
+            yield Metric("residual", float(residual))
+            yield Metric("relative_residual", float(residual / gradients.norm(dim=1).mean()))
             yield Metric("dual_sum", float(duals.sum(0).norm() / duals.norm(dim=1).sum()))
         yield Metric("clipped", float(state["clipped"]))
