@@ -30,6 +30,8 @@ MINI_BATCH = LocalWork(epochs=2, batch=3)
 #: the samples of models that take more than a vector
 SHAPES: dict[str, tuple[int, ...]] = {"omni_cnn": (1, 6, 6)}
 RAGGED = (5, 3, 8, 6, 2, 5)
+#: outputs of models whose outputs are targets, not classes
+OUTPUTS: dict[str, int] = {"linear_outputs": 1}
 
 
 def params(**values: Any) -> Params:
@@ -83,9 +85,10 @@ def federations(model: str, sizes: Mapping[int, Sequence[int]], features: int = 
 # --- runs -----------------------------------------------------------------------------------------------------------
 
 
-def make_task(model: str, features: int = 3, outputs: int = 3, **hyper: Any) -> Task:
+def make_task(model: str, features: int = 3, outputs: int | None = None, **hyper: Any) -> Task:
     """A task; `start` are the parameters it came with (each gradient points the one module at others)."""
     hyper = {"hidden": [4]} | hyper if model == "mlp" else hyper
+    outputs = OUTPUTS.get(model, 3) if outputs is None else outputs
     module = build(MODELS[model], SHAPES.get(model, (features,)), outputs, torch.Generator().manual_seed(7), **hyper)
     task = Task(module.to(torch.float64))
     task.start = task.parameters()
@@ -177,22 +180,41 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"servers": 2, "server_steps": 2, "gamma": 0.004},
         {"servers": 3, "server_steps": 1, "gamma": 0.008, "graph": "path"},
     ],
+    "ditto": [{"lr": 0.05, "strength": 0.5}, {"lr": 0.1, "strength": 0.1}],
+    "fed_sgld": [
+        {"lr": 0.05, "beta": 0.01, "clip": 5.0, "burn_in": 1, "decay": 1 / 3},
+        {"lr": 0.1, "beta": 0.02, "clip": 2.0, "burn_in": 1, "average": 0.5},
+    ],
+    "fed_sgld_coupled": [{"lr": 0.05, "beta": 0.01, "burn_in": 1}, {"lr": 0.1, "clip": 2.0}],
     "fedavg": [{"lr": 0.05, "decay": 0.9}, {"lr": 0.1, "decay": 0.8}],
+    "fedpd": [{"lr": 0.05, "gamma": 0.5}, {"lr": 0.1, "start": "own"}],
+    "fedpd_noisy": [{"lr": 0.05, "beta": 0.01, "clip": 5.0}, {"lr": 0.1, "beta": 0.02, "clip": 2.0, "account": True}],
     "fedprox": [{"lr": 0.05, "mu": 0.5}, {"lr": 0.1, "mu": 2.0}],
     "fedsgd": [{"lr": 0.05}, {"lr": 0.1}],
     "fedsgd_authors": [{"lr": 0.05}, {"lr": 0.1, "queries": 0}],
     "fedsgd_scaled": [{"lr": 0.01}, {"lr": 0.02}],
+    "hm1": [{"lr": 0.01}, {"lr": 0.02, "gradient": "sum", "alpha": 0.5}],
+    "hm2_ep": [{"prior": "lasso", "chains": 12}, {"prior": "ridge", "chains": 12, "damping": 0.8}],
+    "hm2_newcomers": [{"noise": 0.5, "chains": 12}, {"noise": 0.7, "chains": 12, "prior": "normal_shared"}],
     "local": [{"lr": 0.05}, {"lr": 0.1}],
     "omni_fedge": [{"lr": 0.05, "head_lr": 0.1}, {"lr": 0.02, "head_lr": 0.05}],
     "omni_fedge_authors": [{"lr": 0.05}, {"lr": 0.1}],
 }
 #: methods that ask for a model with parts that are a client's own, and the contract's cases that have one
 CASES_OF: dict[str, tuple[str, ...]] = {
+    "hm2_ep": ("linear, full batch",),
+    "hm2_newcomers": ("linear, full batch",),
     "omni_fedge": ("mlp, five steps",),
     "omni_fedge_authors": ("mlp, five steps",),
 }
 #: gradient evaluations of a client in a round of the case "mlp, five steps", where these are not one a batch
-GRADIENTS_OF: dict[str, int] = {"omni_fedge": 1, "omni_fedge_authors": 2 * len(RAGGED)}
+GRADIENTS_OF: dict[str, int] = {
+    "ditto": 2 * 5,
+    "hm2_ep": 0,
+    "hm2_newcomers": 0,
+    "omni_fedge": 1,
+    "omni_fedge_authors": 2 * len(RAGGED),
+}
 
 
 def settings_of(name: str) -> list[Algorithm]:
@@ -231,8 +253,14 @@ class GradientCounter:
 
 def _stacked_clients(tree: Any) -> int:
     """How many clients a call inside vmap stands for: memory behind a tensor over what is seen of it."""
-    batched = [leaf for leaf in tensors(tree) if torch._C._functorch.is_batchedtensor(leaf)]
-    return max((torch._C._functorch.get_unwrapped(leaf).numel() // leaf.numel() for leaf in batched), default=1)
+
+    def behind(leaf: Tensor) -> int:
+        inside = leaf
+        while torch._C._functorch.is_batchedtensor(inside):
+            inside = torch._C._functorch.get_unwrapped(inside)
+        return inside.numel() // leaf.numel()
+
+    return max(map(behind, tensors(tree)), default=1)
 
 
 def spying(algorithm: Algorithm, seen: list[dict[str, Any]]) -> Algorithm:

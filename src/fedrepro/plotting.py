@@ -72,11 +72,14 @@ def save(fig: Figure, kind: str) -> bytes:
 def table_figure(table: pd.DataFrame, title: str) -> Figure:
     """A table as a picture, for places that show pictures only."""
     plt.rcParams.update(STYLE)
-    fig, axes = plt.subplots(figsize=(max(4.0, 1.25 * len(table.columns)), 0.6 + 0.26 * (len(table) + 1)))
+    cells = [[_cell(v) for v in row] for row in table.itertuples(index=False)]
+    columns = zip(table.columns, *cells, strict=True)
+    letters = np.array([2 + max(len(str(cell)) for cell in column) for column in columns])  # each as wide as it needs
+    fig, axes = plt.subplots(figsize=(max(4.0, 0.075 * letters.sum()), 0.4 + 0.2 * (len(table) + 1)))
     axes.axis("off")
     axes.set_title(title, loc="left")
-    cells = [[_cell(v) for v in row] for row in table.itertuples(index=False)]
-    drawn = axes.table(cells, colLabels=list(table.columns), loc="center", cellLoc="left", edges="horizontal")
+    place = {"bbox": [0, 0, 1, 1], "colWidths": (letters / letters.sum()).tolist()}
+    drawn = axes.table(cells, colLabels=list(table.columns), cellLoc="left", colLoc="left", edges="horizontal", **place)
     drawn.auto_set_font_size(False)
     drawn.set_fontsize(8)
     return fig

@@ -13,6 +13,8 @@ from fedrepro.ledger import VERDICTS
 
 PAPERS = {
     "omni": "Federated algorithm with Bayesian approach: Omni-Fedge (ICASSP 2021)",
+    "sgld": "A stochastic gradient Langevin dynamics algorithm for noise intrinsic federated learning (ICLR 2021)",
+    "fedlin": "Federated data analytics: a study on linear models (thesis, ch. 3)",
     "dfl": "Distributed federated learning by alternating periods of training (arXiv 2601.01793)",
 }
 _PLACE = re.compile(r"(<!-- summary -->\n).*?(<!-- /summary -->)", re.DOTALL)

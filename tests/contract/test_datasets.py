@@ -34,6 +34,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "fedprox_synthetic": {"clients": 8, "largest": 200},
     "gp_draws": {"clients": 4, "total": 100, "test": 5},
     "hm1": {"test": 10},
+    "hm1_outputs": {"test": 10},
     "hm2": {"clients": 6, "test": 10},
     "mnist": {"train": 400, "test": 50},
     "mnist5k": {"train": 400, "test": 100},

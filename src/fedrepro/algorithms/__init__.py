@@ -1,23 +1,45 @@
 """Federated methods, one a file. To add one: write the file, add a line here, and a test."""
 
+from fedrepro.algorithms.closed_form import ClosedForm
 from fedrepro.algorithms.dfl import DFL
+from fedrepro.algorithms.ditto import Ditto
+from fedrepro.algorithms.fed_sgld import FedSGLD
+from fedrepro.algorithms.fed_sgld_coupled import FedSGLDCoupled
 from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.fedavg_newcomers import FedAvgNewcomers
+from fedrepro.algorithms.fedpd import FedPD
+from fedrepro.algorithms.fedpd_noisy import FedPDNoisy
 from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.algorithms.fedsgd import FedSGD
 from fedrepro.algorithms.fedsgd_authors import FedSGDAuthors
 from fedrepro.algorithms.fedsgd_scaled import FedSGDScaled
+from fedrepro.algorithms.hm1 import HM1
+from fedrepro.algorithms.hm2_ep import HM2EP
+from fedrepro.algorithms.hm2_newcomers import HM2Newcomers
+from fedrepro.algorithms.linear_reference import LinearReference
 from fedrepro.algorithms.local import Local
 from fedrepro.algorithms.omni_fedge import OmniFedge
 from fedrepro.algorithms.omni_fedge_authors import OmniFedgeAuthors
 from fedrepro.core.algorithm import Algorithm
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
+    "closed_form": ClosedForm,
     "dfl": DFL,
+    "ditto": Ditto,
+    "fed_sgld": FedSGLD,
+    "fed_sgld_coupled": FedSGLDCoupled,
     "fedavg": FedAvg,
+    "fedavg_newcomers": FedAvgNewcomers,
+    "fedpd": FedPD,
+    "fedpd_noisy": FedPDNoisy,
     "fedprox": FedProx,
     "fedsgd": FedSGD,
     "fedsgd_authors": FedSGDAuthors,
     "fedsgd_scaled": FedSGDScaled,
+    "hm1": HM1,
+    "hm2_ep": HM2EP,
+    "hm2_newcomers": HM2Newcomers,
+    "linear_reference": LinearReference,
     "local": Local,
     "omni_fedge": OmniFedge,
     "omni_fedge_authors": OmniFedgeAuthors,

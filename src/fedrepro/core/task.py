@@ -71,7 +71,8 @@ class Task:
     def gradient(self, w: Params, batch: Batch, of: Sequence[str] | None = None) -> Params:
         """∇ of the mean loss over the batch at w, in all parameters or in those named in `of`."""
         if hasattr(self.model, "batch_gradient"):
-            return self.model.batch_gradient(w, batch)
+            whole = self.model.batch_gradient(w, batch)
+            return whole if of is None else Params({name: whole[name] for name in of})
         return self.gradient_and_loss(w, batch, of)[0]
 
     def gradient_and_loss(self, w: Params, batch: Batch, of: Sequence[str] | None = None) -> tuple[Params, Tensor]:

@@ -17,6 +17,7 @@ from fedrepro.datasets.fedprox_synthetic import fedprox_synthetic, fedprox_synth
 from fedrepro.datasets.femnist import femnist, femnist_size
 from fedrepro.datasets.gp_draws import gp_draws, gp_draws_size
 from fedrepro.datasets.hm1 import hm1, hm1_size
+from fedrepro.datasets.hm1_outputs import hm1_outputs, hm1_outputs_size
 from fedrepro.datasets.hm2 import hm2, hm2_size
 from fedrepro.datasets.images import image_size
 from fedrepro.datasets.mnist import mnist
@@ -32,6 +33,7 @@ DATASETS: dict[str, Entry] = {
     "fedprox_synthetic": Entry(fedprox_synthetic, seeded=True, size=fedprox_synthetic_size),
     "gp_draws": Entry(gp_draws, seeded=True, size=gp_draws_size),
     "hm1": Entry(hm1, seeded=True, size=hm1_size),
+    "hm1_outputs": Entry(hm1_outputs, seeded=True, size=hm1_outputs_size),
     "hm2": Entry(hm2, seeded=True, size=hm2_size),
     "multi_fidelity": Entry(multi_fidelity, seeded=True, size=multi_fidelity_size),
     "cifar10": Entry(cifar10, seeded=False, size=image_size(cifar10), files="cifar10"),

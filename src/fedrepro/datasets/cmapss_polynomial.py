@@ -40,15 +40,12 @@ def _as_it_is(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _z_score(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return part.mean(0), _divisor(part.std(0))
+    return part.mean(0), np.where(np.ptp(part, axis=0) > 0, part.std(0), 1.0)
 
 
 def _range(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return part.min(0), _divisor(np.ptp(part, axis=0))
-
-
-def _divisor(spread: np.ndarray) -> np.ndarray:
-    return np.where(spread > 0, spread, 1.0)
+    width = np.ptp(part, axis=0)
+    return part.min(0), np.where(width > 0, width, 1.0)
 
 
 #: scaling → (offset and divisor of a part of the series, the part for training targets, the part for test targets)

@@ -7,12 +7,14 @@ targets, with an `objective` (see `fedrepro.core.task`).
 from torch import nn
 
 from fedrepro.models.linear import LinearRegression
+from fedrepro.models.linear_outputs import LinearOutputs
 from fedrepro.models.mlp import MLP
 from fedrepro.models.omni_cnn import OmniCNN
 from fedrepro.models.softmax import SoftmaxRegression
 
 MODELS: dict[str, type[nn.Module]] = {
     "linear": LinearRegression,
+    "linear_outputs": LinearOutputs,
     "mlp": MLP,
     "omni_cnn": OmniCNN,
     "softmax": SoftmaxRegression,

@@ -1,4 +1,4 @@
-"""Polynomials over the stand-in of C-MAPSS: who is in which part, powers of time, and each scaling by its definition."""
+"""Polynomials over the stand-in of C-MAPSS: who is in which part, powers of time, each scaling by its definition."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_every_scaling_by_its_definition(data, sensor, engine):
 
 def test_a_constant_signal_is_not_divided():
     found = cmapss_polynomial(source(), sensors=[1], scalings=["training z-score", "own range"])
-    assert not found.train.y.any()
-    assert not found.test.y.any()
+    for split in (found.train, found.test):
+        assert np.abs(split.y).max() < 1e-12  # a mean may be off by rounding; divided by its spread it would be 1
 
 
 def test_names_and_size(data):

@@ -1,0 +1,39 @@
+"""Ditto (Li et al. 2021, Algorithm 1): beside FedAvg's model w, every client keeps a model v of its own near it.
+
+On the same batches, both from the server's w: FedAvg's local steps, which are uploaded, and
+
+    v ← v − lr (∇F_k(v) + λ (v − w)),
+
+which never leaves the client and is what the client uses. λ = 0 is local training, a large λ ties v to w. The thesis
+(§3.6.2) describes w as trained first and v afterwards; here they go side by side, as in Ditto's box and its code, with
+one step length for both. A client that is not asked keeps its v.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedrepro.algorithms.fedavg import FedAvg
+
+
+@dataclass(frozen=True)
+class Ditto(FedAvg):
+    strength: float = 0.1  # λ
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.require(self.strength >= 0, "strength", "the weight λ must not be negative")
+
+    def init_client(self, problem, client, w):
+        return w
+
+    def client_update(self, task, message, local, batches):
+        upload, _ = super().client_update(task, message, None, batches)
+        v = local.clone()
+        for t, batch in enumerate(batches):
+            g = task.gradient(v, batch).add(v - message, alpha=self.strength)
+            v = v.descend(g, self.step(batches.round, batches.epoch(t)))
+        return upload, v
+
+    def model(self, state, local, client):
+        return state["w"] if local is None else local

@@ -1,0 +1,1 @@
+"""Mathematics that only the study of federated linear models needs."""

@@ -1,0 +1,88 @@
+"""Expectation propagation with normal sites (thesis §3.4.2.2, Lemma 16, Algorithm 3.3).
+
+A normal density stands for itself by its natural parameters, `Params(r=Σ⁻¹μ [D], Q=Σ⁻¹ [D, D])`: products of densities
+are sums of these, quotients are differences. (Lemma 16 calls r and Q "mean" and "variance"; they are neither.) Sites
+may have any symmetric Q; the global approximation and every cavity must be positive definite.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fedrepro.core.params import Params
+
+SHRINK, LEAST = 0.8, 1e-6  # of the damping, until all is positive definite; below LEAST nothing is updated
+KNOWN = 0.5  # of the prior's precision, that q and the cavities keep at least
+
+
+def natural(mean: Tensor, covariance: Tensor) -> Params:
+    """From mean [..., D] and covariance [..., D, D]."""
+    precision = torch.linalg.inv_ex(covariance)[0]
+    precision = (precision + precision.mT) / 2
+    return Params(r=(precision @ mean[..., None])[..., 0], Q=precision)
+
+
+def moments(density: Params) -> tuple[Tensor, Tensor]:
+    """(mean [..., D], covariance [..., D, D])."""
+    covariance = torch.linalg.inv_ex(density["Q"])[0]
+    return (covariance @ density["r"][..., None])[..., 0], (covariance + covariance.mT) / 2
+
+
+def flat(dimension: int, like: Tensor) -> Params:
+    """The site that says nothing."""
+    return Params(r=like.new_zeros(dimension), Q=like.new_zeros(dimension, dimension))
+
+
+def positive_definite(precision: Tensor) -> bool:
+    """Whether all of [..., D, D] are, by Cholesky."""
+    return bool((torch.linalg.cholesky_ex(precision).info == 0).all())
+
+
+def weighted_moments(draws: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean [D] and covariance [D, D] of draws [S, D] whose weights [S] sum to 1."""
+    mean = weights @ draws
+    centred = draws - mean
+    return mean, (weights[:, None] * centred).mT @ centred
+
+
+def tilted_from_draws(draws: Tensor, weights: Tensor, correction: bool) -> tuple[Params, Tensor]:
+    """(the normal density with the draws' moments, whether there are enough draws for one: a boolean scalar).
+
+    correction: (S − D − 2)/S times the inverse of the covariance, which is unbiased for independent draws.
+    """
+    size, dimension = draws.shape
+    effective = 1 / weights.square().sum()
+    mean, covariance = weighted_moments(draws, weights)
+    if correction and size > dimension + 2:
+        covariance = covariance * (size / (size - dimension - 2))
+    found = natural(mean, covariance)
+    sound = torch.linalg.cholesky_ex(covariance).info == 0
+    finite = found["r"].isfinite().all() & found["Q"].isfinite().all()
+    return found, sound & finite & (effective > dimension + 2)
+
+
+def total(prior: Params, sites: Params) -> Params:
+    """q = prior × all sites, of sites stacked along the first axis."""
+    return prior + Params({name: part.sum(0) for name, part in sites.items()})
+
+
+def damped(prior: Params, sites: Params, changes: Params, damping: float) -> tuple[Params, float]:
+    """(the new sites [K, …], the damping used): sites + η · changes, with η = damping · 0.8^j for the least j ≥ 0 that
+    leaves q and all cavities positive definite. Where not even η = 1e-6 does, nothing changes and η is 0.
+
+    They must stay so less half of the prior's precision: a cavity that is just positive definite has its mean anywhere.
+    """
+    least = KNOWN * prior["Q"]
+    while damping >= LEAST:
+        new = sites.add(changes, alpha=damping)
+        q = total(prior, new)
+        if positive_definite(q["Q"] - least) and positive_definite(q["Q"] - new["Q"] - least):
+            return new, damping
+        damping *= SHRINK
+    return sites, 0.0
+
+
+def schedule(round: int, first: float, last: float, rounds: int) -> float:
+    """Damping that falls from `first` to `last` by one factor a round, over `rounds` rounds."""
+    return max(last, first * (last / first) ** (round / rounds)) if last < first else first

@@ -1,0 +1,94 @@
+"""What draws from a posterior say: quantiles, credible intervals, tests, and which predictors are included."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedrepro.core.algorithm import Metric
+
+LEVELS = (0.5, 0.8, 0.9, 0.95)  # of the central credible intervals
+INCLUSION = 0.9  # thesis §3.5.2: a predictor is included unless this interval covers 0
+#: quantiles of the intervals: lower ends, then upper ends
+QUANTILES = (*((1 - level) / 2 for level in LEVELS), *((1 + level) / 2 for level in LEVELS))
+
+
+def weighted_quantiles(draws: Tensor, weights: Tensor, at: Sequence[float] = QUANTILES) -> Tensor:
+    """Quantiles [len(at), d] of each column of draws [S, d] with weights [S] that sum to 1.
+
+    The distribution function goes linearly through the middle of each draw's step.
+    """
+    values, order = draws.sort(0)
+    w = weights[order]
+    middle = w.cumsum(0) - w / 2  # [S, d]
+    p = draws.new_tensor(at)[:, None, None]
+    right = (middle < p).sum(1).clamp(1, len(draws) - 1) if len(draws) > 1 else (middle < p).sum(1) * 0  # [q, d]
+    left = (right - 1).clamp(min=0)
+    x0, x1, m0, m1 = (part.gather(0, i) for part in (values, middle) for i in (left, right))
+    share = ((p[:, 0] - m0) / (m1 - m0).clamp(min=1e-300)).clamp(0, 1)
+    return x0 + share * (x1 - x0)
+
+
+def interval(quantiles: Tensor, level: float) -> tuple[Tensor, Tensor]:
+    """(lower, upper) ends of the central interval, from what `weighted_quantiles` gave."""
+    at = LEVELS.index(level)
+    return quantiles[at], quantiles[at + len(LEVELS)]
+
+
+def covered(quantiles: Tensor, level: float, truth: Tensor) -> Tensor:
+    """Which of the true values [d] lie in their intervals."""
+    low, high = interval(quantiles, level)
+    return (low <= truth) & (truth <= high)
+
+
+def included(quantiles: Tensor) -> Tensor:
+    """Which predictors' 90 % intervals exclude 0."""
+    return ~covered(quantiles, INCLUSION, torch.zeros_like(quantiles[0]))
+
+
+def inclusion_rates(chosen: Tensor, active: Tensor) -> tuple[float, float]:
+    """(share of the active predictors that are included, share of the others that are); NaN where there are none."""
+    correct, false = chosen[active].double().mean(), chosen[~active].double().mean()
+    return correct.item(), false.item()
+
+
+def report(
+    mean: Tensor, quantiles: Tensor, positive: Tensor, facts: dict[str, np.ndarray], client: int
+) -> Iterator[Metric]:
+    """A device's posterior as metrics: 90 % interval and P(θ_j > 0) by predictor (the `step`), how many are included
+    and, where the truth is known, which share of it the intervals cover and which predictors are included rightly."""
+    if not (quantiles[0] < quantiles[-1]).any():  # a device that never took part
+        return
+    chosen = included(quantiles)
+    low, high = interval(quantiles, INCLUSION)
+    parts = {"mean": mean, "low": low, "high": high, "positive": positive, "included": chosen.to(mean)}
+    for name, part in parts.items():
+        for j, value in enumerate(part.tolist()):
+            yield Metric(f"theta_{name}", value, step=j)
+    yield Metric("included", float(chosen.sum()))
+    if "theta" in facts:
+        truth = torch.from_numpy(facts["theta"][client]).to(quantiles)
+        for level in LEVELS:
+            yield Metric(f"coverage_{round(100 * level)}", covered(quantiles, level, truth).double().mean().item())
+        if (truth != 0).any():
+            z = (mean / (high - low) * 2 * 1.6449).abs()[truth != 0]  # of a normal law with this interval
+            yield Metric("smallest_z", z.min().item())
+    if "active" in facts:
+        active = torch.from_numpy(facts["active"]).to(chosen.device)
+        for name, rate in zip(("correct", "false"), inclusion_rates(chosen, active), strict=True):
+            if not math.isnan(rate):
+                yield Metric(f"{name}_inclusion", rate)
+
+
+def phi_truth(kind: str, facts: dict[str, np.ndarray]) -> Iterator[Metric]:
+    """The true φ, as far as it exists: (μ, log τ) of a hierarchy, log σ² of a penalised regression (λ has no truth).
+    With one τ for all there is none unless the variances are equal."""
+    if kind == "normal" and {"mean", "variance"} <= set(facts) and (facts["variance"] > 0).all():
+        for j, value in enumerate([*facts["mean"], *np.log(facts["variance"])]):
+            yield Metric("phi_true", float(value), "server", step=j)
+    if not kind.startswith("normal") and facts.get("sigma", np.zeros(1)) > 0:
+        yield Metric("phi_true", 2 * math.log(float(facts["sigma"])), "server", step=1)

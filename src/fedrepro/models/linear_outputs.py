@@ -1,0 +1,92 @@
+"""Linear regressions on common inputs, ŷ = Wᵀx with one column of W an output, each with the loss ½(ŷ − y)².
+
+Outputs have nothing to do with each other: a method that treats columns alike runs as many problems at once, with one
+device, one seed and one step for all of them (thesis §3.6.2: the same engines, sensor after sensor, scaling after
+scaling). There is no intercept: a design that has one brings its column of ones.
+
+A client's data comes down to H = XXᵀ/n [d, d], b = XY/n [d, S] and c = ½ mean of Y² [S], for training and for errors:
+the mean square error of W is diag(WᵀHW) − 2 diag(Wᵀb) + 2c. In float64 this is exact to about 1e-15 of the mean of Y².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedrepro.core.federation import Batch
+from fedrepro.core.params import Params
+from fedrepro.core.quadratic import Quadratic
+
+
+class LinearOutputs(nn.Module):
+    """x [B, d] → ŷ [B, S], or [B] for one output; W [d, S] starts at 0, or with sd `start` at normal numbers."""
+
+    objective = "half_squared_error"
+
+    def __init__(self, inputs: tuple[int, ...], outputs: int = 1, start: float = 0.0):
+        super().__init__()
+        (features,) = inputs
+        self.start = start
+        self.outputs_apart = outputs
+        self.w = nn.Parameter(torch.zeros(features, outputs))
+
+    def initialise(self, generator: torch.Generator) -> None:
+        self.w.normal_(0.0, self.start, generator=generator) if self.start else self.w.zero_()
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x @ self.w
+        return y[..., 0] if self.outputs_apart == 1 else y
+
+    def summarise(self, batch: Batch) -> Quadratic:
+        """(H, b, c); all zero for a client without samples, which therefore never moves by itself."""
+        x, y, shares = batch.x, self._columns(batch.y), batch.shares() if len(batch.y) else 0.0
+        weighted = x.T * shares
+        return Quadratic(weighted @ x, weighted @ y, 0.5 * (y.square().T * shares).sum(-1))
+
+    def batch_gradient(self, w: Params, batch: Batch | Quadratic) -> Params:
+        """∇ of the outputs' mean losses at W: [d, S]."""
+        if isinstance(batch, Quadratic):
+            return Params(w=batch.curvature @ w["w"] - batch.linear)
+        x = batch.x
+        return Params(w=(x.T * batch.shares()) @ (x @ w["w"] - self._columns(batch.y)))
+
+    def batch_loss(self, w: Params, batch: Batch | Quadratic) -> Tensor:
+        """Sum over the outputs of their mean losses at W."""
+        whole = batch if isinstance(batch, Quadratic) else self.summarise(batch)
+        return 0.5 * square_errors(w["w"], whole).sum(-1)
+
+    def assess(
+        self, w: Params, whole: Quadratic, clients: Sequence[int], split: str, facts: dict[str, np.ndarray]
+    ) -> tuple[Tensor, list[tuple[str, str, float]]]:
+        """(loss and mse [2, K], both means over the outputs; (metric, output's name, value) of the paper's errors).
+
+        w [K, d, S] and `whole` are those of `clients`. a_rmse is §3.5.1's mean over devices of the root of the mean
+        square error, over all devices or, on the test split, over those that the facts mark as `scored`. Where the
+        facts have the true θ [K, d] or [K, d, S], a_rmse_noise_free is the same against the test targets' means.
+        """
+        mse = square_errors(w["w"], whole)  # [K, S]
+        scored = torch.ones(len(clients), dtype=torch.bool)
+        if split == "test" and "scored" in facts:
+            scored = torch.from_numpy(facts["scored"][list(clients)])
+        names = facts["outputs"].tolist() if "outputs" in facts else [""] * mse.shape[1]
+        found = [("a_rmse", mse)]
+        if split == "test" and "theta" in facts:
+            off = w["w"] - torch.from_numpy(facts["theta"][list(clients)]).to(mse).view(len(mse), -1, mse.shape[1])
+            found.append(("a_rmse_noise_free", (off * (whole.curvature @ off)).sum(-2)))
+        more = [
+            (metric, name, value)
+            for metric, squares in found
+            for name, value in zip(names, squares[scored].clamp(min=0).sqrt().mean(0).tolist(), strict=True)
+        ]
+        return torch.stack([0.5 * mse.mean(-1), mse.mean(-1)]), more
+
+    def _columns(self, y: Tensor) -> Tensor:
+        return y[..., None] if self.outputs_apart == 1 else y
+
+
+def square_errors(w: Tensor, whole: Quadratic) -> Tensor:
+    """Mean square errors of W [..., d, S] on summarised data: [..., S]."""
+    return (w * (whole.curvature @ w - 2 * whole.linear)).sum(-2) + 2 * whole.constant

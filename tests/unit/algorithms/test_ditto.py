@@ -1,0 +1,51 @@
+"""Ditto by hand and its limits: λ = 0 is local training beside FedAvg."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fedrepro.algorithms import Ditto, FedAvg, Local
+from fedrepro.errors import UserError
+from tests.builders import MINI_BATCH, RAGGED, federations, make_plan, make_task, run
+from tests.unit.algorithms.test_fedavg import line
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_a_round_of_least_squares(strategy):
+    # From w = v = 1, γ = 0.1, λ = 2, two steps on ∇F_0 = v − 2: 1 + 0.1 = 1.1, then 1.1 + 0.1 (0.9 − 2 · 0.1) = 1.17.
+    # Client 1 is at its minimum with v = w. The server's model is FedAvg's.
+    found = line(Ditto(lr=0.1, strength=2.0), rounds=1, strategy=strategy)
+    assert found.only.local[0]["w"].item() == pytest.approx(1.17, rel=1e-14)
+    assert found.only.local[1]["w"].item() == pytest.approx(1, rel=1e-14)
+    assert found.w["w"].item() == pytest.approx((1.19 + 1) / 2, rel=1e-14)
+
+
+def test_the_second_round_pulls_towards_the_new_average():
+    found = line(Ditto(lr=0.1, strength=2.0), rounds=2)
+    w = (1.19 + 1) / 2
+    v = 1.17
+    for _ in range(2):
+        v -= 0.1 * ((v - 2) + 2 * (v - w))
+    assert found.only.local[0]["w"].item() == pytest.approx(v, rel=1e-14)
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_without_a_tie_it_is_local_training_beside_fedavg(strategy):
+    by_seed, plan = federations("mlp", {0: RAGGED}), make_plan(3, MINI_BATCH)
+    found = run(make_task("mlp"), by_seed, plan, Ditto(lr=0.1, strength=0.0), strategy=strategy)
+    alone = run(make_task("mlp"), by_seed, plan, Local(lr=0.1), strategy=strategy).only
+    average = run(make_task("mlp"), by_seed, plan, FedAvg(lr=0.1), strategy=strategy)
+    for k in range(len(RAGGED)):
+        torch.testing.assert_close(found.only.local[k].flatten(), alone.local[k].flatten(), rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(found.w.flatten(), average.w.flatten(), rtol=1e-12, atol=1e-14)
+
+
+def test_each_client_is_evaluated_with_its_own_model():
+    found = line(Ditto(lr=0.1, strength=2.0), rounds=1)
+    assert found.values("loss", round=1, client=0)[0] == pytest.approx(0.5 * 0.83**2, rel=1e-13)
+
+
+def test_a_negative_tie_is_refused():
+    with pytest.raises(UserError, match=r"strength = -1\.0: the weight λ must not be negative"):
+        Ditto(strength=-1.0)
