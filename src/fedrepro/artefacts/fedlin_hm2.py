@@ -158,7 +158,7 @@ def fig3_4(tables: Tables) -> Drawn:
 
 def calibration(tables: Tables) -> Drawn:
     """Coverage of the 50, 80, 90 and 95 % intervals over all runs, of θ and of φ."""
-    fig, axes = figure(1, 2, width=8.8, height=3.6, sharey=True)
+    fig, axes = figure(1, 2, width=8.8, height=3.6)
     lines = []
     arms = {
         "Case I, lasso": ("hm2_i", "hm2", "lasso"),
@@ -178,8 +178,8 @@ def calibration(tables: Tables) -> Drawn:
             each = [100 * _by_seed(mine, f"{prefix}_{level}") for level in levels]
             means = np.array([own.mean() for own in each])
             errors = np.array([own.sem() if len(own) > 1 else 0.0 for own in each])
-            shifted = levels + 0.35 * (i - 3)  # so that bars do not hide each other
-            style = {"color": COLOURS[i % len(COLOURS)], "marker": "o", "markersize": 3, "linewidth": 0.8, "capsize": 2}
+            shifted = levels + 0.5 * (i - 3)  # so that bars do not hide each other
+            style = {"color": COLOURS[i % len(COLOURS)], "marker": "o", "markersize": 3, "linestyle": "", "capsize": 2}
             ax.errorbar(shifted, means - levels, errors, label=name, **style)
             lines += [
                 {"of": of, "arm": name, "level": level, "coverage": mean, "standard error": error, "runs": len(own)}
@@ -187,7 +187,7 @@ def calibration(tables: Tables) -> Drawn:
             ]
         ax.set(xlabel="nominal coverage, %", title=f"intervals of {of}", xticks=levels)
     axes[0, 0].set_ylabel("actual − nominal coverage, points")
-    axes[0, 1].legend(fontsize=7)
+    fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig, pd.DataFrame(lines)
 
 
