@@ -2,16 +2,17 @@
 
 from pathlib import Path
 
+from fedrepro.config import data_folders
 from fedrepro.fetch import fetch_missing
 from fedrepro.jobs import logged
 from fedrepro.preparation import prepare_data
 
 
-def main(dataset_id, spec, seeds, mode, folders, out):
-    prepare_data(dataset_id, spec, seeds, mode, folders, Path(out), fetch_missing)
+def main(dataset_id, spec, seeds, mode, data_dir, out):
+    prepare_data(dataset_id, spec, seeds, mode, data_folders(data_dir), Path(out), fetch_missing)
 
 
 if "snakemake" in globals():
     with logged(snakemake.log[0]):
         p = snakemake.params
-        main(snakemake.wildcards.dataset, p.spec, p.seeds, p.mode, p.folders, snakemake.output.data)
+        main(snakemake.wildcards.dataset, p.spec, p.seeds, p.mode, p.data_dir, snakemake.output.data)

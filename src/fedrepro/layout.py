@@ -31,8 +31,8 @@ class Layout:
         only = config["only"]
         self.only = re.findall(r"[^\s,]+", only) if isinstance(only, str) else list(only or [])
         self.scale = config["scale"]
-        self.data = config["data"]
-        self.data_folders = data_folders(config["data_dir"])
+        self.data, self.data_dir = config["data"], config["data_dir"]
+        self.data_folders = data_folders(self.data_dir)
         self.device, self.strategy = config["device"], config["strategy"]
         self.folder = Path(config["config"])
         if not self.folder.is_dir():

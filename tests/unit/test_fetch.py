@@ -657,7 +657,7 @@ def test_the_folder_is_the_cache_unless_said_otherwise(tmp_path, server, monkeyp
 def test_make_hands_over_names_and_folder_as_text():
     line = ["make", "-n", "--no-print-directory", "STAMP=Makefile", "data", "ONLY=mnist 'x; y'", "DATA_DIR=/my data"]
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
     words = subprocess.run(["sh", "-c", f'printf "%s\\n" {done.stdout}'], capture_output=True, text=True).stdout
     assert words.splitlines() == [
         *(".venv/bin/python", "-m", "fedrepro.fetch", "--to", "/my data", "--", "mnist 'x; y'"),

@@ -25,7 +25,7 @@ rule prepare_data:
         spec=lambda w: LAYOUT.datasets[w.dataset],
         seeds=LAYOUT.data_seeds,
         mode=LAYOUT.data,
-        folders=LAYOUT.data_folders,
+        data_dir=LAYOUT.data_dir,  # where the cache is does not matter
     message:
         "prepare data {wildcards.dataset}"
     script:

@@ -24,7 +24,6 @@ ROWS3_1 = {
     ("hm1", "sums"): ("Algorithm 3.1, sums", 0),
     ("hm1", "sums tenth"): ("Algorithm 3.1, sums, η₂/10", 0),
     ("hm1", "separate"): ("Separate, 600 steps, means", 1),
-    ("hm1", "separate sums"): ("Separate, 600 steps, sums", 1),
     ("hm1", "separate sums tenth"): ("Separate, 600 steps, sums, η₂/10", 1),
     ("limit", "converged"): ("Separate, converged", 1),
     ("limit", "bayes"): ("limit: true Ω and σ", None),
