@@ -22,7 +22,7 @@ SNAKEMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --profile workflow/p
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 	@echo
-	@echo '  SCALE=smoke|demo|paper  ONLY="dfl dfl/fig3b"  DATA_DIR=…  PROFILE=local|…  CORES=…  DEVICE=auto|cpu|cuda|mps'
+	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="dfl dfl/fig3b"  DATA_DIR=…  PROFILE=local|…  CORES=…  DEVICE=auto|cpu|cuda|mps'
 
 $(STAMP): envs/requirements.lock pyproject.toml envs/setup.sh
 	@sh envs/setup.sh $@

@@ -17,7 +17,7 @@ from fedrepro.config import read_yaml, validate
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import sha256_of
 
-SCALES = ("smoke", "demo", "paper")
+SCALES = ("smoke", "demo", "workstation", "paper")  # by size
 STUDIES = ("sa", "omni", "sgld", "dfl", "gifair", "fedlin", "fgpr")
 
 

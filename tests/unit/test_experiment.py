@@ -16,6 +16,7 @@ def test_a_scale_overrides_values_that_are_there():
     smoke, paper = (resolve(raw, scale, Path("a.yaml")) for scale in ("smoke", "paper"))
     assert (smoke["rounds"], smoke["dataset"]["samples"], smoke["dataset"]["clients"]) == (3, 4, 2)
     assert paper == {k: v for k, v in EXPERIMENT.items() if k != "scales"}
+    assert resolve(raw, "workstation", Path("a.yaml")) == paper  # where a file says nothing else
     assert raw["dataset"]["samples"] == 6  # the file's own values are not touched
 
 

@@ -27,6 +27,8 @@ __all__ = ["build_report"]
 SCALE_NOTES = {
     "smoke": "Smoke scale only shows that everything runs: its numbers say nothing about the papers.",
     "demo": "Demo scale keeps each paper's structure with smaller sizes and fewer seeds.",
+    "workstation": "Workstation scale uses the published settings where two cores can run them in an hour or two, "
+    "and smaller sizes elsewhere.",
     "paper": "Paper scale uses the published settings.",
 }
 HERE = Path(__file__).parent
