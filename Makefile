@@ -1,6 +1,6 @@
 # fedrepro: `make` lists the commands. Each is a short line over snakemake, which stays usable directly.
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint format plan data report bench lock clean
+.PHONY: help setup reproduce test lint format plan data report check-reference bench lock clean
 .SUFFIXES:
 
 SCALE ?= demo
@@ -20,7 +20,7 @@ SNAKEMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --profile workflow/p
 	$(if $(CORES),--cores $(CORES)) --config $(CONFIG)
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 	@echo
 	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="dfl dfl/fig3b"  DATA_DIR=…  PROFILE=local|…  CORES=…  DEVICE=auto|cpu|cuda|mps'
 
@@ -55,6 +55,9 @@ data: $(STAMP) ## fetch and verify the real data sets (ONLY="mnist cifar10") int
 
 report: $(STAMP) ## build the report again from the results that are there
 	@$(SNAKEMAKE) --forcerun build_report $(ARGS) -- all
+
+check-reference: $(STAMP) ## hold the results of a fresh run (of SCALE) against results/reference
+	@$(BIN)/python -m fedrepro.reference check $(call quote,results/$(SCALE))
 
 bench: $(STAMP) ## measure the engine's overhead and the data sets on this machine, into results/bench
 	@$(BIN)/python -m fedrepro.bench $(ARGS)

@@ -159,6 +159,12 @@ class Layout:
         path = self.folder / kind / f"{study}.{suffix}"
         return [str(path)] if path.exists() else []
 
+    @property
+    def errata(self) -> list[str]:
+        """The list of the papers' errata, if there is one."""
+        path = self.folder / "errata.yaml"
+        return [str(path)] if path.exists() else []
+
     # -- code ----------------------------------------------------------------------------------------------
 
     def dataset_code(self, wildcards) -> list[str]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from fedrepro.config import read_yaml, validate
+
 _LINE = re.compile(r"^(?P<indent>\s*)(?P<key>[\w ]+):\s*(?P<value>[^#]*?)\s*(?:#(?P<comment>.*))?$")
 
 
@@ -30,13 +32,19 @@ def assumed_settings(experiments: Iterable[Path]) -> list[dict[str, str]]:
     return found
 
 
-def errata(ledger: Path) -> list[dict[str, str]]:
-    """The claims that the papers themselves contradict, with the numbers."""
+def errata(ledger: Path, listed: Path | None) -> list[dict[str, str]]:
+    """What is wrong in the papers of the ledger's studies: the claims that the papers themselves contradict, with the
+    numbers, then what the file `listed` (config/errata.yaml) has beside them: study, place, statement, reason."""
     if not ledger.exists():
         return []
     rows = pd.read_csv(ledger)
-    rows = rows[rows["verdict"] == "contradicted by the source"]
-    return [
-        {"study": r.study, "place": str(r.source), "statement": r.statement, "reason": r.reason}
-        for r in rows.itertuples()
-    ]
+    judged = rows[rows["verdict"] == "contradicted by the source"]
+    more = {}
+    if listed is not None and listed.exists():
+        validate(more := read_yaml(listed), "errata", listed)
+    found = []
+    for study in dict.fromkeys(rows["study"]):
+        mine = judged.loc[judged["study"] == study, ["source", "statement", "reason"]]
+        entries = mine.astype({"source": str}).rename(columns={"source": "place"}).to_dict("records")
+        found += [{"study": study, **entry} for entry in [*entries, *more.get(study, [])]]
+    return found

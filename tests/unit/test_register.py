@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
+import yaml
 
+from fedrepro.config import ROOT, read_yaml, validate
+from fedrepro.errors import UserError
+from fedrepro.experiment import STUDIES
 from fedrepro.register import assumed_settings, errata
 from tests.configs import write_yaml
 
@@ -39,13 +44,26 @@ def test_every_assumption_is_listed_with_its_full_key(tmp_path):
     assert assumed_settings([]) == []
 
 
-def test_errata_are_the_claims_that_the_source_contradicts(tmp_path):
-    ledger = tmp_path / "ledger.csv"
-    assert errata(ledger) == []
+def test_errata_are_what_the_source_contradicts_and_what_is_listed_beside(tmp_path):
+    ledger, listed = tmp_path / "ledger.csv", tmp_path / "errata.yaml"
+    assert errata(ledger, listed) == []
     columns = ["study", "source", "statement", "verdict", "reason"]
     verdicts = [
         ("dfl", "§IV", "It is so.", "contradicted by the source", "3 ≠ 2"),
         ("dfl", "§V", "It is so too.", "reproduced", "2 = 2"),
     ]
     pd.DataFrame(verdicts, columns=columns).to_csv(ledger, index=False)
-    assert errata(ledger) == [{"study": "dfl", "place": "§IV", "statement": "It is so.", "reason": "3 ≠ 2"}]
+    judged = {"study": "dfl", "place": "§IV", "statement": "It is so.", "reason": "3 ≠ 2"}
+    assert errata(ledger, listed) == errata(ledger, None) == [judged]
+    entry = {"place": "eq. (1)", "statement": "i = 1, …, N", "reason": "the clients are L"}
+    listed.write_text(yaml.safe_dump({"dfl": [entry], "sa": [dict(entry)]}))
+    assert errata(ledger, listed) == [judged, {"study": "dfl", **entry}]  # sa was not run
+    listed.write_text("dfl: [{place: x}]")
+    with pytest.raises(UserError, match=r"errata.yaml: dfl\.0"):
+        errata(ledger, listed)
+
+
+def test_the_listed_errata_are_whole():
+    listed = read_yaml(ROOT / "config" / "errata.yaml")
+    validate(listed, "errata", "config/errata.yaml")
+    assert set(listed) == set(STUDIES)

@@ -8,6 +8,7 @@ rule build_report:
         ledger=[LAYOUT.at("ledger.csv")] if LAYOUT.whole_studies else [],
         notebooks=[LAYOUT.at(f"notebooks/{study}.html") for study in LAYOUT.whole_studies],
         experiments=LAYOUT.experiment_files(LAYOUT.chosen_studies),
+        errata=LAYOUT.errata,
         code=LAYOUT.report_code,
     output:
         page=LAYOUT.at("report/index.html"),

@@ -30,6 +30,7 @@ SCALE_NOTES = {
     "workstation": "Workstation scale uses the published settings where two cores can run them in an hour or two, "
     "and smaller sizes elsewhere.",
     "paper": "Paper scale uses the published settings.",
+    "reference": "Each study is shown at the largest scale that was run of it: see the column Scale.",
 }
 HERE = Path(__file__).parent
 
