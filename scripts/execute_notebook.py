@@ -1,4 +1,4 @@
-"""Rule execute_notebook: run a study's notebook with papermill and keep it as html too."""
+"""Rules execute_notebook and execute_overview: run a notebook with papermill and keep it as html too."""
 
 import shutil
 from pathlib import Path
@@ -32,5 +32,5 @@ if "snakemake" in globals():
         failed = Path(snakemake.log[0]).with_suffix(".failed.ipynb")
         # the absolute path is made here: as a parameter of the rule it would re-run the notebooks of a moved checkout
         results = Path(out.notebook).resolve().parents[1]
-        parameters = {"results": str(results), "study": snakemake.wildcards.study}
+        parameters = {"results": str(results), **dict(snakemake.wildcards.items())}
         main(snakemake.input.notebook, parameters, out.notebook, out.page, failed)

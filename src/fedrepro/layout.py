@@ -59,6 +59,11 @@ class Layout:
         mine = {s: set(self.artefacts_of(s)) for s in self.studies}
         return [s for s in self.studies if mine[s] and mine[s] <= set(self.chosen)]
 
+    @property
+    def notebooks(self) -> list[str]:
+        """Those of the whole studies, and the overview of them."""
+        return [*self.whole_studies, "overview"] if self.whole_studies else []
+
     def artefacts_of(self, study: str) -> list[str]:
         return [a for a in self.artefacts if a.startswith(f"{study}/")]
 

@@ -9,7 +9,8 @@ import pandas as pd
 from IPython.display import HTML, Image, Markdown, display
 
 from fedrepro.files import read_json
-from fedrepro.register import assumed_settings
+from fedrepro.register import assumed_settings, errata
+from fedrepro.report.claims import VERDICTS
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,7 @@ class Study:
         ledger = self.ledger()
         if claims:
             ledger = ledger[ledger["claim"].isin([f"{self.name}/{c}" for c in claims])]
-        columns = ["claim", "statement", "published", "ours", "verdict", "reason"]
-        table = ledger[columns].to_html(index=False, na_rep="", justify="left", classes="verdicts")
-        display(HTML("<style>table.verdicts td { text-align: left; vertical-align: top; }</style>" + table))
+        _prose(ledger[["claim", "statement", "published", "ours", "verdict", "reason"]])
 
     def summary(self) -> pd.DataFrame:
         """How many claims have which verdict."""
@@ -56,7 +55,6 @@ class Study:
 
     def cost(self) -> pd.DataFrame:
         """What each training job took."""
-        manifests = [read_json(p) for p in sorted((self.results / "runs" / self.name).rglob("*.json"))]
         rows = [
             {
                 "experiment": m["experiment"],
@@ -68,6 +66,83 @@ class Study:
                 "strategy": m["strategy"].get("name"),
                 "diverged runs": len(m["diverged"]),
             }
-            for m in manifests
+            for m in _manifests(self.results, self.name)
         ]
         return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All studies of one results/<scale> folder."""
+
+    results: Path
+
+    def ledger(self) -> pd.DataFrame:
+        return pd.read_csv(self.results / "ledger.csv")
+
+    def studies(self) -> list[str]:
+        return list(dict.fromkeys(self.ledger()["study"]))
+
+    def summary(self) -> pd.DataFrame:
+        """Claims by study and verdict, with their sums."""
+        ledger = self.ledger()
+        counts = pd.crosstab(ledger["study"], ledger["verdict"]).reindex(
+            index=self.studies(), columns=list(VERDICTS), fill_value=0
+        )
+        counts["claims"] = counts.sum(axis=1)
+        return pd.concat([counts, counts.sum().to_frame("all").T])
+
+    def by_kind(self) -> pd.DataFrame:
+        """Claims by kind and verdict: do orderings hold more often than numbers?"""
+        ledger = self.ledger()
+        return pd.crosstab(ledger["kind"], ledger["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
+
+    def untested(self) -> pd.DataFrame:
+        """Why claims have no verdict: reason, and for how many of each study."""
+        ledger = self.ledger()
+        left = ledger[ledger["verdict"] == "not tested"]
+        why = left["reason"].str.partition(";")[0].rename("reason")  # what follows is the claim's own note
+        return left.groupby(["study", why], sort=False).size().rename("claims").reset_index()
+
+    def verdicts(self, verdict: str) -> None:
+        """The claims with a verdict, with the numbers and the reason."""
+        ledger = self.ledger()
+        chosen = ledger[ledger["verdict"] == verdict]
+        _prose(chosen[["claim", "source", "statement", "published", "ours", "reason"]])
+
+    def errata(self, config: Path) -> None:
+        """What is wrong in the papers themselves."""
+        _prose(pd.DataFrame(errata(self.results / "ledger.csv", config / "errata.yaml")))
+
+    def assumed(self, config: Path) -> pd.DataFrame:
+        """Settings that the papers leave open: how many of each study, and of how many different keys."""
+        files = [path for study in self.studies() for path in (config / "experiments" / study).glob("*.yaml")]
+        found = pd.DataFrame(assumed_settings(files))
+        found["study"] = found["file"].str.partition("/")[0]
+        return found.groupby("study", sort=False).agg(settings=("key", "size"), different=("key", "nunique"))
+
+    def cost(self) -> pd.DataFrame:
+        """Jobs, time, memory and gradient steps of each study."""
+        rows = [
+            {
+                "study": study,
+                "jobs": len(runs),
+                "minutes": sum(m["seconds"] for m in runs) / 60,
+                "largest memory (MB)": max(m["peak_memory_mb"] for m in runs),
+                "gradient steps": sum(m["gradient_steps"] for m in runs),
+                "diverged runs": sum(len(m["diverged"]) for m in runs),
+            }
+            for study in self.studies()
+            if (runs := _manifests(self.results, study))
+        ]
+        return pd.DataFrame(rows).set_index("study").round(1)
+
+
+def _manifests(results: Path, study: str) -> list[dict]:
+    return [read_json(path) for path in sorted((results / "runs" / study).rglob("*.json"))]
+
+
+def _prose(table: pd.DataFrame) -> None:
+    """Show a table whose cells are sentences."""
+    html = table.to_html(index=False, na_rep="", justify="left", classes="prose")
+    display(HTML("<style>table.prose td { text-align: left; vertical-align: top; }</style>" + html))

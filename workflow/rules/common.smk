@@ -7,6 +7,7 @@ import sys
 
 from fedrepro.config import read_yaml
 from fedrepro.errors import UserError
+from fedrepro.experiment import STUDIES
 from fedrepro.layout import Layout
 
 try:
@@ -16,7 +17,7 @@ except UserError as error:
 
 
 wildcard_constraints:
-    study="[a-z]+",
+    study="|".join(STUDIES),
     experiment="[a-z][a-z0-9_]*",
     algorithm="[a-z][a-z0-9_]*",
     artefact="[a-z][A-Za-z0-9_]*",

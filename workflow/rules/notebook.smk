@@ -1,4 +1,4 @@
-"""Needs a study's artefacts and ledger. Makes notebooks/<study>.{ipynb,html}."""
+"""Needs the studies' artefacts and ledgers. Makes notebooks/<study>.{ipynb,html} and notebooks/overview.{ipynb,html}."""
 
 
 rule execute_notebook:
@@ -23,5 +23,31 @@ rule execute_notebook:
         runtime=30,
     message:
         "execute notebook {wildcards.study}"
+    script:
+        "../../scripts/execute_notebook.py"
+
+
+rule execute_overview:
+    """All studies' verdicts beside each other, executed by papermill."""
+    input:
+        notebook="notebooks/overview.ipynb",
+        ledger=LAYOUT.at("ledger.csv"),
+        experiments=LAYOUT.experiment_files(LAYOUT.whole_studies),
+        errata=LAYOUT.errata,
+        code=LAYOUT.notebook_code,
+    output:
+        notebook=LAYOUT.at("notebooks/overview.ipynb"),
+        page=LAYOUT.at("notebooks/overview.html"),
+    log:
+        LAYOUT.log("execute_overview"),
+    benchmark:
+        LAYOUT.benchmark("execute_overview")
+    conda:
+        "../../envs/fedrepro.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    message:
+        "execute notebook overview"
     script:
         "../../scripts/execute_notebook.py"

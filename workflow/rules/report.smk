@@ -6,7 +6,7 @@ rule build_report:
     input:
         artefacts=[f for a in LAYOUT.chosen for f in LAYOUT.artefact_files(a)],
         ledger=[LAYOUT.at("ledger.csv")] if LAYOUT.whole_studies else [],
-        notebooks=[LAYOUT.at(f"notebooks/{study}.html") for study in LAYOUT.whole_studies],
+        notebooks=[LAYOUT.at(f"notebooks/{name}.html") for name in LAYOUT.notebooks],
         experiments=LAYOUT.experiment_files(LAYOUT.chosen_studies),
         errata=LAYOUT.errata,
         code=LAYOUT.report_code,
