@@ -1,0 +1,81 @@
+"""The printed numbers, held against the papers' own texts where these are there.
+
+A number with `read` = text or table must stand in the text near its place: within a page of a mention of its table, or
+anywhere in the paper for a section. Numbers read off a figure by eye (`read` = figure) have no text to be held against.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fedrepro.config import ROOT
+
+FOLDER = Path(os.environ.get("FEDREPRO_TEST_PAPERS") or ROOT.parent / "shared" / "papers")
+PAPER = {"sa": "000", "omni": "001", "sgld": "002", "dfl": "003", "gifair": "004", "fedlin": "004", "fgpr": "004"}
+PAGE = 6000  # characters
+
+
+@cache
+def text_of(study: str) -> str:
+    found = sorted(FOLDER.glob(f"{PAPER[study]}_*.txt"))
+    if not found:
+        pytest.skip("the papers' texts are not here: set FEDREPRO_TEST_PAPERS to their folder")
+    return found[0].read_text(errors="replace")
+
+
+def near(text: str, place: str) -> str:
+    """The parts of the text around every mention of the table that `place` names; all of it for other places."""
+    table = re.search(r"Table ([\w.]*\w)", place)
+    if not table:
+        return text
+    mentions = re.finditer(rf"Table {re.escape(table[1])}(?![\w.]*\d)", text)
+    return "\n".join(text[max(0, m.start() - PAGE) : m.end() + PAGE] for m in mentions)
+
+
+def stands(number: str, text: str) -> bool:
+    """Whether a printed number stands in a text as a number of its own, also as a power of ten or in per cent."""
+    forms = {re.escape(number)}
+    if power := re.fullmatch(r"1e-?(\d+)", number):
+        forms |= {rf"10\^\{{?[-−]{power[1]}\}}?", rf"10[-−–]{power[1]}", "0\\." + "0" * (int(power[1]) - 1) + "1"}
+    if number.startswith("0."):
+        forms.add(re.escape(number[1:]))
+    if re.fullmatch(r"\d{4,}", number):
+        forms.add(f"{int(number):,}")
+    zeros = "0*" if "." in number else ""  # 0.88 is printed as 0.880
+    return any(re.search(rf"(?<![\d.]){form}{zeros}(?!\d|\.\d)", text) for form in forms)
+
+
+def test_numbers_are_found_as_numbers():
+    assert stands("0.81", "about 0.81.")
+    assert stands("0.81", "is .81 ")
+    assert not stands("0.81", "is 0.812")
+    assert stands("0.81", "is 0.810")
+    assert not stands("81", "is 810")
+    assert not stands("81", "is 0.81")
+    assert stands("1e-4", "β = $10^{-4}$")
+    assert stands("44484", "has 44,484 rows")
+    text = "x" * PAGE + " 0.5 Table 3.1: all " + "x" * PAGE + " 0.7 "
+    assert stands("0.5", near(text, "Table 3.1"))
+    assert not stands("0.7", near(text, "Table 3.1"))
+    assert near(text, "Table 3.10") == ""
+
+
+ROWS = [
+    pytest.param(path.stem, row, id=f"{path.stem}/{row['id']}")
+    for path in sorted((ROOT / "config" / "published").glob("*.csv"))
+    for row in csv.DictReader(path.read_text().splitlines())
+    if row["read"] in ("text", "table")
+]
+
+
+@pytest.mark.parametrize(("study", "row"), ROWS)
+def test_a_printed_number_stands_in_its_paper(study, row):
+    text = near(text_of(study), row["place"])
+    assert stands(row["value"], text), f"{row['value']} is not near {row['place']}"
+    assert not row["spread"] or stands(row["spread"], text), f"the spread {row['spread']} is not near {row['place']}"
