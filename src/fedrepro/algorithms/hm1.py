@@ -77,7 +77,9 @@ class HM1(Algorithm):
         theta = torch.stack([(problem.initial(k) if own else w).flatten() for k in range(clients)])  # [K, P]
         outputs = getattr(problem.task.model, "outputs_apart", 1)
         omega = torch.eye(clients).to(theta).repeat(outputs, 1, 1)  # [S, K, K]
-        if self.omega == "true":
+        if self.prior == "none":
+            omega = theta.new_zeros(0)  # there is none
+        elif self.omega == "true":
             omega = torch.from_numpy(problem.federation.facts["omega"]).to(theta).expand(outputs, clients, clients)
         state = {"like": w, "theta": theta, "omega": omega}
         return {**state, "sent": self._sent(theta, omega)}
@@ -119,7 +121,7 @@ class HM1(Algorithm):
 
     def metrics(self, problem, state, round):
         yield from parameter_errors(state["theta"], problem.federation.facts)
-        if self.record == "condition":
+        if self.record == "condition" and self.prior != "none":
             eigenvalues = torch.linalg.eigvalsh(state["omega"])
             yield Metric("omega_smallest", eigenvalues[..., 0].min().item(), "server")
             yield Metric("omega_largest", eigenvalues[..., -1].max().item(), "server")

@@ -209,6 +209,8 @@ class _Shapes:
         return (self._once(_static, work.algorithm), *when, b.size, index, trees)
 
     def _once(self, look: Callable[[Any], Any], thing: Any) -> Any:
+        if isinstance(thing, Tensor):
+            return look(thing)
         if id(thing) not in self.seen:
             self.seen[id(thing)] = look(thing)
         return self.seen[id(thing)]
@@ -269,6 +271,8 @@ def _stack(trees: Sequence[Any], always: bool = False) -> tuple[Any, Any]:
     unique = {id(t): t for t in trees}
     if len(unique) == 1 and not always:
         return trees[0], None
+    if all(isinstance(t, Tensor) for t in unique.values()):  # maybe thousands of small ones: do not look into each
+        return torch.stack(tuple(trees)), 0
     leaves, spec = zip(*(_pytree.tree_flatten(t) for t in unique.values()), strict=True)
     stacked = [torch.stack(c) if isinstance(c[0], Tensor) else c[0] for c in zip(*leaves, strict=True)]
     if len(unique) < len(trees):
@@ -285,6 +289,8 @@ def _slice(tree: Any, start: int, stop: int) -> Any:
 
 def _rows(tree: Any, clients: int) -> Iterator[Any]:
     """Cut a tree stacked along its tensors' first axis into one tree a client."""
+    if type(tree) is tuple and all(isinstance(part, Tensor | None) for part in tree):  # as above
+        return zip(*(itertools.repeat(None, clients) if part is None else part.unbind(0) for part in tree), strict=True)
     leaves, spec = _pytree.tree_flatten(tree)
     columns = [leaf.unbind(0) if isinstance(leaf, Tensor) else itertools.repeat(leaf, clients) for leaf in leaves]
     return (_pytree.tree_unflatten(list(row), spec) for row in zip(*columns, strict=True))

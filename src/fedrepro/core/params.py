@@ -106,7 +106,10 @@ class Uploads(Generic[T]):
     def stack(self) -> T:
         if self._stacked is not None:
             return self._stacked
-        leaves, specs = zip(*(_pytree.tree_flatten(upload) for upload in self._each), strict=True)
+        each = list(self._each)
+        if all(isinstance(upload, Tensor) for upload in each):
+            return torch.stack(each)
+        leaves, specs = zip(*(_pytree.tree_flatten(upload) for upload in each), strict=True)
         return _pytree.tree_unflatten([torch.stack(column) for column in zip(*leaves, strict=True)], specs[0])
 
 
