@@ -179,12 +179,12 @@ def test_a_device_is_sent_its_own_column_and_its_pull_only(prior):
     before = run(make_task("linear"), by_seed, make_plan(1, LocalWork(steps=2), "uniform"), algorithm).only.state
     run(make_task("linear"), by_seed, plan, spying(algorithm, seen))
     second = [s["message"] for s in seen if s["what"] == "client" and s["round"] == 1]
-    inverse = torch.linalg.inv(before["omega"][0])
+    inverse = torch.linalg.inv(before["omega"][0]) if prior == "box" else torch.zeros(len(RAGGED), len(RAGGED))
     for k, message in enumerate(second):
         assert message.shape == (2, before["theta"].shape[1])
         torch.testing.assert_close(message[0], before["theta"][k])
         expected = sum(before["theta"][i] * inverse[i, k] for i in range(len(RAGGED)))
-        torch.testing.assert_close(message[1], expected if prior == "box" else torch.zeros_like(expected))
+        torch.testing.assert_close(message[1], expected)
 
 
 # --- hard data --------------------------------------------------------------------------------------------------------
@@ -237,6 +237,24 @@ def test_the_condition_of_omega_is_recorded_where_it_is_asked_for():
     assert found.values("omega_smallest") == pytest.approx([1.0, 0.5], rel=1e-12)
     assert found.values("omega_largest") == pytest.approx([1.0, 0.5 + 0.5 * (1.16**2 + 0.8**2)], rel=1e-12)
     assert not len(hm1().values("omega_smallest"))
+
+
+def test_without_the_prior_there_is_no_omega():
+    found = hm1(HM1(lr=0.1, prior="none", omega="true", record="condition"), federation=knowing(TWO, omega=OMEGA))
+    assert found.only.state["omega"].numel() == 0
+    assert not len(found.values("omega_smallest"))
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_settings_side_by_side_are_settings_alone(strategy):
+    """Means, sums and no prior at once: some devices have factors of their own and some have none."""
+    settings = [HM1(lr=0.01), HM1(lr=0.01, gradient="sum"), HM1(lr=0.01, prior="none"), HM1(lr=0.01, prior="map")]
+    known, task, plan = knowing(TWO, sigma=0.7), make_task("linear_outputs", 1, 1), make_plan(3, LocalWork(steps=2))
+    together = run(task, known, plan, *settings, w=params(w=[[1.0]]), strategy=strategy)
+    for r, algorithm in zip(together.replicates, settings, strict=True):
+        alone = run(task, known, plan, algorithm, w=params(w=[[1.0]])).only
+        torch.testing.assert_close(r.state["theta"], alone.state["theta"], rtol=1e-13, atol=1e-14)
+    assert len({tuple(r.state["theta"].flatten().tolist()) for r in together.replicates}) == 4
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,30 @@ def test_what_is_not_a_tensor_keeps_clients_apart():
     assert [s["seen"] - len(works[0].batches) for s in results("vmap", task, works)[1].values()] == [0, 1, 2]
 
 
+@dataclass(frozen=True)
+class Plain(Algorithm):
+    """Sends, is sent and keeps plain tensors, or keeps nothing."""
+
+    def client_update(self, task, message, local, batches):
+        return message * len(batches), None if local is None else local + message.sum()
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("size", [1, 10**6])
+def test_plain_tensors(monkeypatch, keeps, size):
+    """All clients at once and one by one; two share a message."""
+    monkeypatch.setattr(clients, "CHUNK_BYTES", size)
+    task, shared = make_task("softmax"), torch.tensor([1.0, 2.0])
+    messages = [shared, torch.tensor([3.0, 4.0]), shared]
+    local = [torch.tensor([float(k)]) if keeps else None for k in range(3)]
+    works = make_works(task, [Plain()], sizes=[5] * 3, messages=messages, local=local)
+    assert_same(task, works)
+    uploads, states = results("vmap", task, works)
+    steps = len(works[0].batches)
+    assert [u.tolist() for u in uploads] == [[steps, 2 * steps], [3 * steps, 4 * steps], [steps, 2 * steps]]
+    assert [s.tolist() for s in states.values()] == ([[3], [8], [5]] if keeps else [])
+
+
 class Counting(FedAvg):
     """A client's state may be without any tensor."""
 

@@ -64,6 +64,10 @@ def test_flatten_of_stacked_parameters_gives_a_row_a_client():
     assert torch.equal(stacked, torch.stack([A.flatten(), B.flatten()]))
 
 
+def test_plain_tensors_are_stacked_as_they_are():
+    assert Uploads(iter([torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])])).stack().tolist() == [[1, 2], [3, 4]]
+
+
 def test_weighted_sum_by_hand():
     # ¼·(1, 2, 3, 4 | 5) + ¾·(10, 0, 0, −10 | 1)
     assert same(weighted_sum([A, B], [0.25, 0.75]), w=[[7.75, 0.5], [0.75, -6.5]], b=[2.0])
