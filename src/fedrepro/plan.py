@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedrepro.algorithms import ALGORITHMS
 from fedrepro.config import read_yaml
 from fedrepro.core.federation import LocalWork
 from fedrepro.datasets import DATASETS
@@ -22,7 +23,9 @@ from fedrepro.layout import Layout
 
 START = 2.5  # seconds: importing torch
 OTHER_JOBS = {"data": 1.0, "collect": 1.0, "render": 1.5, "notebook": 6.0, "judge and report": 3.0}
-UNKNOWN_PACE = 5_000.0  # gradient steps a second of an experiment that never ran: a small network, one core
+#: gradient steps a second of an experiment that never ran, on one core: of a small network; of a linear model, whose
+#: clients are stacked and whose full batches come down to a matrix
+UNKNOWN_PACE, UNKNOWN_LINEAR_PACE = 5_000.0, 200_000.0
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,18 @@ def training_jobs(layout: Layout, experiments: list[Experiment]) -> Iterator[Tra
                 seeds = len(seeds_of(shard))
                 steps = gradient_steps(e, algorithm, seeds)
                 pace = paces.get((e.id, algorithm))
-                seconds = START + steps / (pace or UNKNOWN_PACE)
+                seconds = START + steps / (pace or unknown_pace(e))
                 yield TrainingJob(e.id, algorithm, seeds, steps, seconds, pace is not None)
 
 
+def unknown_pace(e: Experiment) -> float:
+    return UNKNOWN_LINEAR_PACE if e.spec["model"]["name"].startswith("linear") else UNKNOWN_PACE
+
+
 def gradient_steps(e: Experiment, algorithm: str, seeds: int) -> int:
-    """Rounds × clients a round × local steps × settings × seeds."""
+    """Rounds × clients a round × local steps × settings × seeds; a method without rounds takes none."""
+    if not ALGORITHMS[e.methods()[algorithm]].iterative:
+        return 0
     dataset = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
     clients, total = DATASETS[e.spec["dataset"]["name"]].size(**dataset)
     partition = e.spec["partition"]
@@ -79,10 +88,10 @@ def describe(layout: Layout, cores: int) -> str:
         needed |= {(study, e.name) for e in layout.experiments.values() if e.study == study}
     experiments = [layout.experiments[f"{study}/{name}"] for study, name in sorted(needed)]
     jobs = list(training_jobs(layout, experiments))
-    lines = [f"{'experiment':<24}{'algorithm':<20}{'seeds':>6}{'gradient steps':>16}{'time':>10}"]
+    lines = [f"{'experiment':<28}{'algorithm':<20}{'seeds':>6}{'gradient steps':>16}{'time':>10}"]
     for j in jobs:
         known = "" if j.measured else " (never ran here: a guess)"
-        lines.append(f"{j.experiment:<24}{j.algorithm:<20}{j.seeds:>6}{j.steps:>16,}{_time(j.seconds):>10}{known}")
+        lines.append(f"{j.experiment:<28}{j.algorithm:<20}{j.seeds:>6}{j.steps:>16,}{_time(j.seconds):>10}{known}")
     shards = {(e.dataset_id, s) for e in experiments for s in e.shards()}
     counts = {
         "data": 2 * len(shards),

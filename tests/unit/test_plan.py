@@ -23,6 +23,17 @@ def test_gradient_steps_of_sampled_clients_in_epochs():
     assert plan.gradient_steps(experiment(changes), "fedavg", seeds=1) == 3 * 2 * (3 * 2)
 
 
+def test_a_method_without_rounds_takes_no_gradient_steps():
+    fit = experiment({"algorithms": {"exact": {"method": "closed_form"}}})
+    assert plan.gradient_steps(fit, "exact", seeds=2) == 0
+
+
+def test_a_linear_model_is_guessed_to_be_faster_than_a_network():
+    linear, network = experiment(), experiment({"model": {"name": "mlp", "hidden": [4]}})
+    assert plan.unknown_pace(linear) == plan.UNKNOWN_LINEAR_PACE
+    assert plan.unknown_pace(network) == plan.UNKNOWN_PACE
+
+
 @pytest.fixture
 def layout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -43,7 +54,7 @@ def test_an_estimate_takes_the_pace_of_the_largest_whole_run(layout, tmp_path):
     assert jobs["fedavg"].measured
     assert jobs["fedavg"].seconds == pytest.approx(plan.START + 120 / 500)
     assert not jobs["dfl"].measured
-    assert jobs["dfl"].seconds == pytest.approx(plan.START + 120 / plan.UNKNOWN_PACE)
+    assert jobs["dfl"].seconds == pytest.approx(plan.START + 120 / plan.UNKNOWN_LINEAR_PACE)
 
 
 def test_the_plan_in_words(layout):
