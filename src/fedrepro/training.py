@@ -147,7 +147,7 @@ def prepare(
         initial[seed] = Task(first).parameters()
         shares = participation.shares(federation)
         steps = max(work.steps_for(size)[0] for size in federation.train.sizes.tolist())
-        problems[seed] = Problem(task, federation, shares, steps, functools.cache(own_model))
+        problems[seed] = Problem(task, federation, shares, steps, functools.cache(own_model), plan.rounds)
     replicates = []
     for setting, hyper in experiment.settings(algorithm).items():
         for seed, problem in problems.items():

@@ -76,7 +76,7 @@ class DFL(FedAvg):
             raise UserError(f"DFL: gamma = {gamma:.6g} is not below 1/(L·T_C) = {limit:.6g}, as Theorem 1 requires")
         return replace(self, gamma=gamma)
 
-    def step(self, round, epoch):
+    def step(self, batches, t):
         return self.gamma
 
     def init(self, problem, w):

@@ -32,7 +32,7 @@ class Ditto(FedAvg):
         v = local.clone()
         for t, batch in enumerate(batches):
             g = task.gradient(v, batch).add(v - message, alpha=self.strength)
-            v = v.descend(g, self.step(batches.round, batches.epoch(t)))
+            v = v.descend(g, self.step(batches, t))
         return upload, v
 
     def model(self, state, local, client):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fedrepro.core.algorithm import Algorithm
+from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, weighted_sum
 
 
@@ -25,7 +26,7 @@ class FedAvg(Algorithm):
         w = message.clone()
         for t, batch in enumerate(batches):
             g = self.direction(task, w, batch, message)
-            w = w.descend(g, self.step(batches.round, batches.epoch(t)))
+            w = w.descend(g, self.step(batches, t))
         return w, local
 
     def server_update(self, state, uploads, cohort):
@@ -35,8 +36,8 @@ class FedAvg(Algorithm):
         """What a local step goes against: ∇F_k(w)."""
         return task.gradient(w, batch)
 
-    def step(self, round: int, epoch: int):
-        """The length of a local step in an epoch (counted from 0) of a round."""
+    def step(self, batches: Batches, t: int):
+        """The length of the local step t (counted from 0) of a round, whose batches know round and epoch."""
         # In a grid over the decay it is a tensor, which must not decide; a constant step is not computed anew.
         constant = isinstance(self.decay, float) and self.decay == 1.0
-        return self.lr if constant else self.lr * self.decay**round
+        return self.lr if constant else self.lr * self.decay**batches.round

@@ -20,7 +20,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric
+from fedrepro.core.algorithm import Algorithm, Metric, pairs
 from fedrepro.core.params import Params, weighted_sum
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
@@ -146,14 +146,6 @@ def nodes(problem) -> Iterator[Metric]:
         for k, size in enumerate(holdings.sizes.tolist()):
             yield Metric("samples", size, split=split_name, client=k)
     train = problem.federation.train
-    labels = [train.samples.y[train.of(k)].to("cpu") for k in range(len(train))]
-    counts = torch.stack([torch.bincount(y, minlength=int(train.samples.y.max()) + 1) for y in labels]).double()
+    counts = train.class_counts().double()
     shares = counts / counts.sum(1, keepdim=True)
     yield from pairs("overlap", torch.minimum(shares[:, None], shares[None]).sum(-1))
-
-
-def pairs(name: str, matrix: Tensor) -> Iterator[Metric]:
-    """A matrix [i, j] as metrics of client i with step j."""
-    for i, line in enumerate(matrix.tolist()):
-        for j, value in enumerate(line):
-            yield Metric(name, value, client=i, step=j)

@@ -7,7 +7,7 @@ evaluation, logging, checkpoints and divergence are the engine's (`fedrepro.core
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
@@ -33,6 +33,7 @@ class Problem:
     weights: np.ndarray
     steps: int  # local gradient steps in a round, of the client with most of them
     initial: Callable[[int], Params] | None = None  # client → an initial model of its own, for methods that want one
+    rounds: int = 1  # of the whole run, for schedules that look ahead
 
     _whole: dict[int, object] = field(default_factory=dict, repr=False, compare=False)
     _summaries: dict[str, Quadratic] = field(default_factory=dict, repr=False, compare=False)
@@ -82,6 +83,13 @@ class Metric(NamedTuple):
     client: int = -1
     group: str = ""
     step: int = 0
+
+
+def pairs(name: str, matrix: torch.Tensor) -> Iterator[Metric]:
+    """A matrix [i, j] as metrics of client i with step j."""
+    for i, line in enumerate(matrix.tolist()):
+        for j, value in enumerate(line):
+            yield Metric(name, value, client=i, step=j)
 
 
 @dataclass(frozen=True)

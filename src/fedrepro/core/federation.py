@@ -52,6 +52,12 @@ class Holdings:
         rows = self.of(client)
         return Batch(self.samples.x[rows], self.samples.y[rows])
 
+    def class_counts(self) -> Tensor:
+        """Samples of each class at each client: [K, classes], up to the largest label of all samples."""
+        classes = int(self.samples.y.max()) + 1
+        labels = (self.samples.y[self.of(k)].to("cpu") for k in range(len(self)))
+        return torch.stack([torch.bincount(y, minlength=classes) for y in labels])
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -136,6 +142,11 @@ class Batches:
     def epoch(self, t: int) -> int:
         """The pass over the client's data, within the round, that step t belongs to."""
         return t // self.steps_per_epoch
+
+    @property
+    def epochs(self) -> int:
+        """Passes over the client's data in the round; the last may be cut short."""
+        return -(-self.steps // self.steps_per_epoch)
 
     def head(self, steps: int) -> Batches:
         """The first `steps` steps."""
