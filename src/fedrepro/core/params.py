@@ -11,7 +11,8 @@ have no batching rule, tensor by tensor.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -23,10 +24,19 @@ T = TypeVar("T")
 
 
 class Params(dict[str, Tensor]):
-    """Named tensors with vector arithmetic. Operations but `descend` return new objects and leave their operands."""
+    """Named tensors with vector arithmetic. Operations but `descend` return new objects and leave their operands.
+
+    A model with buffers (batch norm's running statistics) has them among its parameters, so that they are sent and
+    averaged like these; but no step moves them. A gradient has none of their names: it brings, as `buffers`, the values
+    that they have after its batch.
+    """
+
+    buffers: Mapping[str, Tensor] = MappingProxyType({})
 
     def add(self, other: Params, alpha: float | Tensor = 1.0) -> Params:
-        """self + alpha · other, in one pass over memory."""
+        """self + alpha · other, in one pass over memory. What a gradient brings for the buffers stays with it."""
+        if self.buffers:
+            return Params(self).add(other, alpha).with_buffers(self.buffers)
         if isinstance(alpha, Tensor):
             return Params({k: torch.addcmul(v, other[k], alpha) for k, v in self.items()})
         if inside_transform():
@@ -36,12 +46,21 @@ class Params(dict[str, Tensor]):
 
     def descend(self, gradient: Params, step: float | Tensor) -> Params:
         """self − step · gradient, in the memory of `self` where that is possible: for a copy of one's own only."""
+        if gradient.buffers:
+            moved = Params({k: v for k, v in self.items() if k not in gradient.buffers})
+            return Params({**moved.descend(Params(gradient), step), **gradient.buffers})
         if isinstance(step, Tensor):
             return Params({k: torch.addcmul(v, gradient[k], step, value=-1) for k, v in self.items()})
         if inside_transform():
             return self.add(gradient, alpha=-step)
         torch._foreach_add_(list(self.values()), [gradient[k] for k in self], alpha=-step)
         return self
+
+    def with_buffers(self, buffers: Mapping[str, Tensor]) -> Params:
+        """The same gradient, bringing `buffers`."""
+        mine = Params(self)
+        mine.buffers = buffers
+        return mine
 
     def __add__(self, other: Params) -> Params:
         return self.add(other)

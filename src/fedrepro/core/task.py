@@ -53,10 +53,12 @@ class Task:
         self.model = model
         self.sample_loss, self.sample_score, self.score_name = OBJECTIVES[model.objective]
         self._parameters = dict(model.named_parameters())
+        self._buffers = list(dict(model.named_buffers()))
 
     def parameters(self) -> Params:
-        """A copy of the module's parameters."""
-        return Params({k: p.detach().clone() for k, p in self._parameters.items()})
+        """A copy of the module's parameters, and after them of its buffers (see `Params`)."""
+        both = {**self._parameters, **dict(self.model.named_buffers())}
+        return Params({k: p.detach().clone() for k, p in both.items()})
 
     def summarise(self, batch: Batch) -> object:
         """What a full batch comes down to: sufficient statistics where the model has them, else the batch."""
@@ -66,7 +68,7 @@ class Task:
         """Mean loss over the batch, a scalar."""
         if hasattr(self.model, "batch_loss"):
             return self.model.batch_loss(w, batch)
-        return self._mean(functional_call(self.model, w, (batch.x,)), batch)
+        return self._loss_and_buffers(w, self._without_padding(batch))[0]
 
     def gradient(self, w: Params, batch: Batch, of: Sequence[str] | None = None) -> Params:
         """∇ of the mean loss over the batch at w, in all parameters or in those named in `of`."""
@@ -79,14 +81,21 @@ class Task:
         if hasattr(self.model, "batch_gradient"):
             return self.model.batch_gradient(w, batch), self.model.batch_loss(w, batch)
         names = list(self._parameters) if of is None else list(of)
+        batch = self._without_padding(batch)
         if inside_transform():
             part = Params({name: w[name] for name in names})
-            return grad_and_value(lambda at: self.loss(Params({**w, **at}), batch))(part)
+            objective = grad_and_value(lambda at: self._loss_and_buffers({**w, **at}, batch), has_aux=True)
+            gradient, (loss, buffers) = objective(part)
+            return gradient.with_buffers(buffers) if buffers else gradient, loss
         for name, parameter in self._parameters.items():
             parameter.data = w[name]
-        loss = self._mean(self.model(batch.x), batch)
+        if self._buffers:
+            loss, buffers = self._loss_and_buffers({**self._parameters, **{k: w[k] for k in self._buffers}}, batch)
+        else:
+            loss, buffers = self._mean(self.model(batch.x), batch), {}
         gradients = torch.autograd.grad(loss, [self._parameters[name] for name in names])
-        return Params(zip(names, gradients, strict=True)), loss.detach()
+        gradient = Params(zip(names, gradients, strict=True))
+        return gradient.with_buffers(buffers) if buffers else gradient, loss.detach()
 
     @torch.no_grad()
     def evaluate(self, w: Params, holdings: Holdings, clients: list[int]) -> tuple[Tensor, Tensor]:
@@ -95,6 +104,7 @@ class Task:
         sizes = torch.tensor([len(holdings.of(k)) for k in clients])
         owner = torch.repeat_interleave(torch.arange(len(clients)), sizes)
         sums = torch.zeros(2, len(clients), dtype=torch.float64)
+        self.model.eval()
         size = max(1, EVALUATION_BYTES // max(1, holdings.samples.x[0].nbytes))
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
@@ -102,8 +112,25 @@ class Task:
             output = functional_call(self.model, w, (holdings.samples.x[part],))
             both = torch.stack([self.sample_loss(output, y), self.sample_score(output, y)])
             sums.index_add_(1, owner[start : start + size], both.to("cpu", torch.float64))
+        self.model.train()
         loss, score = sums / sizes
         return loss, score
+
+    def _loss_and_buffers(self, w: dict[str, Tensor], batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        """Mean loss over the batch, and the values that the model's buffers have after it."""
+        at = dict(w)  # functional_call writes into it what a module assigns to its buffers
+        loss = self._mean(functional_call(self.model, at, (batch.x,)), batch)
+        return loss, {name: at[name] for name in self._buffers}
+
+    def _without_padding(self, batch: Batch) -> Batch:
+        """For models with buffers: what is padding would enter the statistics of the batch."""
+        if not self._buffers or batch.weight is None:
+            return batch
+        if inside_transform():
+            raise NotImplementedError("a model with batch statistics needs whole batches under vmap")
+        held = batch.weight > 0
+        shares = batch.weight[held]
+        return Batch(batch.x[held], batch.y[held], None if batch.size is None else shares, batch.size)
 
     def _mean(self, output: Tensor, batch: Batch) -> Tensor:
         if batch.weight is None:

@@ -6,16 +6,20 @@ targets, with an `objective` (see `fedrepro.core.task`).
 
 from torch import nn
 
+from fedrepro.models.lenet5 import LeNet5
 from fedrepro.models.linear import LinearRegression
 from fedrepro.models.linear_outputs import LinearOutputs
 from fedrepro.models.mlp import MLP
 from fedrepro.models.omni_cnn import OmniCNN
+from fedrepro.models.resnet9 import ResNet9
 from fedrepro.models.softmax import SoftmaxRegression
 
 MODELS: dict[str, type[nn.Module]] = {
+    "lenet5": LeNet5,
     "linear": LinearRegression,
     "linear_outputs": LinearOutputs,
     "mlp": MLP,
     "omni_cnn": OmniCNN,
+    "resnet9": ResNet9,
     "softmax": SoftmaxRegression,
 }

@@ -13,13 +13,16 @@ from fedrepro.core.initial import build
 from fedrepro.core.params import Params
 from fedrepro.core.quadratic import Quadratic
 from fedrepro.core.task import OBJECTIVES, Task
+from fedrepro.errors import UserError
 from fedrepro.models import MLP, MODELS, LinearRegression, SoftmaxRegression
 from fedrepro.models.layers import max_pool_2
-from tests.builders import OUTPUTS, SHAPES, federations, make_task, params
+from tests.builders import HYPER, OUTPUTS, SHAPES, federations, make_task, params
 
 
 def made(name: str, seed: int = 0) -> torch.nn.Module:
-    return build(MODELS[name], SHAPES.get(name, (5,)), OUTPUTS.get(name, 3), torch.Generator().manual_seed(seed))
+    hyper = HYPER.get(name, {})
+    generator = torch.Generator().manual_seed(seed)
+    return build(MODELS[name], SHAPES.get(name, (5,)), OUTPUTS.get(name, 3), generator, **hyper)
 
 
 def flat(module: torch.nn.Module) -> torch.Tensor:
@@ -48,7 +51,7 @@ def test_initial_values_come_from_the_generator_alone(name):
     assert torch.equal(flat(made(name, seed=3)), flat(first))
 
 
-@pytest.mark.parametrize("name", ["mlp", "softmax"])
+@pytest.mark.parametrize("name", ["lenet5", "mlp", "resnet9", "softmax"])
 def test_another_generator_gives_other_values(name):
     assert not torch.equal(flat(made(name, seed=3)), flat(made(name, seed=4)))
 
@@ -181,3 +184,47 @@ def test_the_network_of_omni_fedge_has_as_many_parameters_as_the_authors_have(hy
     assert 0.97 * bound < model.head.weight.abs().max() <= bound
     assert not model.head.bias.any()
     assert model(torch.randn(4, 1, 28, 28)).shape == (4, 10)
+
+
+def count(name: str, inputs: tuple[int, ...], outputs: int, **hyper) -> int:
+    return sum(p.numel() for p in MODELS[name](inputs, outputs, **hyper).parameters())
+
+
+def test_lenet_5_has_its_61706_parameters():
+    # (25·1 + 1)·6 + (25·6 + 1)·16 + (25·16 + 1)·120 + (120 + 1)·84 + (84 + 1)·10
+    assert count("lenet5", (1, 28, 28), 10) == 156 + 2_416 + 48_120 + 10_164 + 850 == 61_706
+    assert MODELS["lenet5"]((3, 32, 32), 10)(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+
+
+@pytest.mark.parametrize("norm", ["batch", "group"])
+def test_resnet_9_has_as_many_parameters_as_its_layers_say(norm):
+    w, convolutions = 64, [(3, 1), (1, 2), (2, 2), (2, 2), (2, 4), (4, 8), (8, 8), (8, 8)]
+    convolutions = [(3, w), *((a * w, b * w) for a, b in convolutions[1:])]
+    expected = sum(9 * a * b + b + 2 * b for a, b in convolutions) + (512 + 1) * 10
+    assert count("resnet9", (3, 32, 32), 10, norm=norm) == expected == 6_575_370
+    assert count("resnet9", (3, 96, 96), 10) == expected + (4608 - 512) * 10
+
+
+def test_resnet_9_by_its_blocks():
+    """Torch's own layers, in the order of the docstring, give the same."""
+    model = build(MODELS["resnet9"], (3, 32, 32), 10, torch.Generator().manual_seed(0), width=4, norm="group")
+    pool, relu = torch.nn.functional.max_pool2d, torch.relu
+
+    def block(z, layer):
+        return relu(layer.norm(layer.convolution(z)))
+
+    x = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    z = pool(block(block(x, model.first), model.second), 2)
+    z = z + block(block(z, model.third[0]), model.third[1])
+    z = pool(block(pool(block(z, model.fourth), 2), model.fifth), 2)
+    z = z + block(block(z, model.sixth[0]), model.sixth[1])
+    torch.testing.assert_close(model(x), model.head(pool(z, 4).flatten(1)))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "hyper", "named"),
+    [((3, 32, 32), {"norm": "layer"}, "norm = 'layer'"), ((3, 28, 28), {}, "28×28 pixels")],
+)
+def test_a_resnet_9_that_cannot_be_is_named(inputs, hyper, named):
+    with pytest.raises(UserError, match=named):
+        MODELS["resnet9"](inputs, 10, **hyper)
