@@ -28,7 +28,9 @@ FULL_BATCH = LocalWork(epochs=2)
 MINI_BATCH = LocalWork(epochs=2, batch=3)
 #: clients whose last batch of three is short (5, 8), exact (6), or whose data is one batch or less (3, 2)
 #: the samples of models that take more than a vector
-SHAPES: dict[str, tuple[int, ...]] = {"omni_cnn": (1, 6, 6)}
+SHAPES: dict[str, tuple[int, ...]] = {"lenet5": (1, 28, 28), "omni_cnn": (1, 6, 6), "resnet9": (2, 32, 32)}
+#: what makes a model small, and a function of each sample alone
+HYPER: dict[str, dict[str, Any]] = {"mlp": {"hidden": [4]}, "resnet9": {"width": 2, "norm": "group"}}
 RAGGED = (5, 3, 8, 6, 2, 5)
 #: outputs of models whose outputs are targets, not classes
 OUTPUTS: dict[str, int] = {"linear_outputs": 1}
@@ -87,7 +89,7 @@ def federations(model: str, sizes: Mapping[int, Sequence[int]], features: int = 
 
 def make_task(model: str, features: int = 3, outputs: int | None = None, **hyper: Any) -> Task:
     """A task; `start` are the parameters it came with (each gradient points the one module at others)."""
-    hyper = {"hidden": [4]} | hyper if model == "mlp" else hyper
+    hyper = HYPER.get(model, {}) | hyper
     outputs = OUTPUTS.get(model, 3) if outputs is None else outputs
     module = build(MODELS[model], SHAPES.get(model, (features,)), outputs, torch.Generator().manual_seed(7), **hyper)
     task = Task(module.to(torch.float64))
@@ -97,7 +99,7 @@ def make_task(model: str, features: int = 3, outputs: int | None = None, **hyper
 
 def make_problem(task: Task, federation: Federation, plan: Plan) -> Problem:
     steps = max(plan.work.steps_for(size)[0] for size in federation.train.sizes.tolist())
-    return Problem(task, federation, plan.participation.shares(federation), steps)
+    return Problem(task, federation, plan.participation.shares(federation), steps, rounds=plan.rounds)
 
 
 def make_plan(rounds: int = 3, work: LocalWork = FULL_BATCH, weights: str = "size", **options: Any) -> Plan:
@@ -187,6 +189,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "fed_sgld_coupled": [{"lr": 0.05, "beta": 0.01, "burn_in": 1}, {"lr": 0.1, "clip": 2.0}],
     "fedavg": [{"lr": 0.05, "decay": 0.9}, {"lr": 0.1, "decay": 0.8}],
+    "fedavg_matched": [{"lr": 0.1, "shape": "cosine"}, {"lr": 0.2, "schedule": "sa"}],
     "fedpd": [{"lr": 0.05, "gamma": 0.5}, {"lr": 0.1, "start": "own"}],
     "fedpd_noisy": [{"lr": 0.05, "beta": 0.01, "clip": 5.0}, {"lr": 0.1, "beta": 0.02, "clip": 2.0, "account": True}],
     "fedprox": [{"lr": 0.05, "mu": 0.5}, {"lr": 0.1, "mu": 2.0}],
@@ -199,6 +202,9 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "local": [{"lr": 0.05}, {"lr": 0.1}],
     "omni_fedge": [{"lr": 0.05, "head_lr": 0.1}, {"lr": 0.02, "head_lr": 0.05}],
     "omni_fedge_authors": [{"lr": 0.05}, {"lr": 0.1}],
+    "sa": [{"lr": 0.1}, {"lr": 0.05, "power": 0.76, "count": "steps"}],
+    "sa_round": [{"lr": 0.05}, {"lr": 0.1}],
+    "sa_tracked": [{"lr": 0.05, "power": 0.6}, {"lr": 0.1}],
 }
 #: methods that ask for a model with parts that are a client's own, and the contract's cases that have one
 CASES_OF: dict[str, tuple[str, ...]] = {
@@ -206,6 +212,7 @@ CASES_OF: dict[str, tuple[str, ...]] = {
     "hm2_newcomers": ("linear, full batch",),
     "omni_fedge": ("mlp, five steps",),
     "omni_fedge_authors": ("mlp, five steps",),
+    "sa_tracked": ("linear, full batch", "linear, mini-batch"),
 }
 #: gradient evaluations of a client in a round of the case "mlp, five steps", where these are not one a batch
 GRADIENTS_OF: dict[str, int] = {
@@ -214,6 +221,7 @@ GRADIENTS_OF: dict[str, int] = {
     "hm2_newcomers": 0,
     "omni_fedge": 1,
     "omni_fedge_authors": 2 * len(RAGGED),
+    "sa_tracked": 2,
 }
 
 

@@ -6,6 +6,7 @@ from fedrepro.algorithms.ditto import Ditto
 from fedrepro.algorithms.fed_sgld import FedSGLD
 from fedrepro.algorithms.fed_sgld_coupled import FedSGLDCoupled
 from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.fedavg_matched import FedAvgMatched
 from fedrepro.algorithms.fedavg_newcomers import FedAvgNewcomers
 from fedrepro.algorithms.fedpd import FedPD
 from fedrepro.algorithms.fedpd_noisy import FedPDNoisy
@@ -20,6 +21,9 @@ from fedrepro.algorithms.linear_reference import LinearReference
 from fedrepro.algorithms.local import Local
 from fedrepro.algorithms.omni_fedge import OmniFedge
 from fedrepro.algorithms.omni_fedge_authors import OmniFedgeAuthors
+from fedrepro.algorithms.sa import SA
+from fedrepro.algorithms.sa_round import SARound
+from fedrepro.algorithms.sa_tracked import SATracked
 from fedrepro.core.algorithm import Algorithm
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
@@ -29,6 +33,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "fed_sgld": FedSGLD,
     "fed_sgld_coupled": FedSGLDCoupled,
     "fedavg": FedAvg,
+    "fedavg_matched": FedAvgMatched,
     "fedavg_newcomers": FedAvgNewcomers,
     "fedpd": FedPD,
     "fedpd_noisy": FedPDNoisy,
@@ -43,4 +48,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "local": Local,
     "omni_fedge": OmniFedge,
     "omni_fedge_authors": OmniFedgeAuthors,
+    "sa": SA,
+    "sa_round": SARound,
+    "sa_tracked": SATracked,
 }

@@ -1,0 +1,47 @@
+"""FedAvg whose steps sum to those of a stochastic approximation (paper 000) over the run: an arm that tells a tapering
+step from a smaller one.
+
+The epochs' steps of `sa` sum to a·H(R·N), those of `sa_round` to a·N·H(R), with H(m) = 1 + ½ + … + 1/m. `constant`
+takes their mean ā in every epoch; `cosine` takes ā·(1 + cos π(n + ½)/RN) in epoch n = 0, 1, …, which starts at 2ā, ends
+at 0 and has the same sum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.core.federation import Batches
+
+
+@dataclass(frozen=True)
+class FedAvgMatched(FedAvg):
+    schedule: str = "sa_round"  # whose sum; lr is its a
+    shape: str = "constant"
+    rounds: int = 1  # R, the run's own
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.require(self.schedule in ("sa", "sa_round"), "schedule", "must be sa or sa_round")
+        self.require(self.shape in ("constant", "cosine"), "shape", "must be constant or cosine")
+
+    def resolve(self, problem):
+        return replace(self, rounds=problem.rounds)
+
+    def step(self, batches: Batches, t: int):
+        length = self.rounds * batches.epochs
+        step = super().step(batches, t) * self.mean_factor(batches.epochs)
+        if self.shape == "constant":
+            return step
+        n = batches.round * batches.epochs + batches.epoch(t)
+        return step * (1 + math.cos(math.pi * (n + 0.5) / length))
+
+    def mean_factor(self, epochs: int) -> float:
+        """ā/a."""
+        return harmonic(self.rounds * epochs) if self.schedule == "sa" else harmonic(self.rounds)
+
+
+def harmonic(terms: int) -> float:
+    """The mean of 1, ½, …, 1/terms."""
+    return sum(1 / n for n in range(1, terms + 1)) / terms
