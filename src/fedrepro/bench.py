@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -34,17 +35,38 @@ from fedrepro.files import write_atomically, write_json
 from fedrepro.models import MODELS
 from fedrepro.training import keep_freed_memory
 
-CLIENTS, STEPS, BATCH, LR = 50, 5, 10, 0.05
-CASES = {"softmax 60-10": ("softmax", 60, {}), "mlp 784-200-10": ("mlp", 784, {"hidden": [200]})}
+LR, CLASSES = 0.05, 10
 
 
-def federation(features: int, classes: int = 10) -> Federation:
-    """50 clients with as many samples as they take in a round."""
-    rng = streams.generator("bench", 0, "data")
-    rows = CLIENTS * STEPS * BATCH
-    x = torch.from_numpy(rng.normal(size=(rows, features)).astype(np.float32))
-    y = torch.from_numpy(rng.integers(0, classes, rows))
-    return Federation(Holdings(Samples(x, y), np.arange(rows), np.arange(CLIENTS + 1) * STEPS * BATCH))
+@dataclass(frozen=True)
+class Case:
+    """A model on random samples of a shape, and a round: clients, each with its steps of batches."""
+
+    model: str
+    shape: tuple[int, ...]
+    hyper: dict = field(default_factory=dict)
+    clients: int = 50
+    steps: int = 5
+    batch: int = 10
+
+    def build(self) -> nn.Module:
+        return build(MODELS[self.model], self.shape, CLASSES, streams.torch_generator("bench", 0, "init"), **self.hyper)
+
+    def federation(self) -> Federation:
+        """Clients with as many samples as they take in a round."""
+        rng = streams.generator("bench", 0, "data")
+        mine = self.steps * self.batch
+        rows = self.clients * mine
+        x = torch.from_numpy(rng.normal(size=(rows, *self.shape)).astype(np.float32))
+        y = torch.from_numpy(rng.integers(0, CLASSES, rows))
+        return Federation(Holdings(Samples(x, y), np.arange(rows), np.arange(self.clients + 1) * mine))
+
+
+CASES = {
+    "softmax 60-10": Case("softmax", (60,)),
+    "mlp 784-200-10": Case("mlp", (784,), {"hidden": [200]}),
+    "lenet-5 28x28": Case("lenet5", (1, 28, 28), clients=10, batch=16),  # as paper 000 has it
+}
 
 
 def bare_round(model: nn.Module, start: Sequence[torch.Tensor], batches: Sequence[tuple], total: list) -> None:
@@ -65,7 +87,7 @@ def bare_vmap(model: nn.Module, start: dict, x: torch.Tensor, y: torch.Tensor) -
     """The same as one fused computation over the clients: x [C, T, B, ...], y [C, T, B]."""
 
     def one_client(w, x, y):
-        for t in range(STEPS):
+        for t in range(x.shape[0]):
             at = x[t], y[t]
             g = torch.func.grad(lambda w, at=at: F.cross_entropy(functional_call(model, w, (at[0],)), at[1]))(w)
             w = {k: torch.add(v, g[k], alpha=-LR) for k, v in w.items()}
@@ -76,19 +98,17 @@ def bare_vmap(model: nn.Module, start: dict, x: torch.Tensor, y: torch.Tensor) -
 
 def measure(name: str, repeats: int) -> list[dict]:
     """Rows of the csv for one case: the bare loop, and the engine with either strategy."""
-    kind, features, hyper = CASES[name]
-    data = federation(features)
-    model = build(MODELS[kind], (features,), 10, streams.torch_generator("bench", 0, "init"), **hyper)
-    task = Task(model)
-    work = LocalWork(steps=STEPS, batch=BATCH)
+    case = CASES[name]
+    data, task = case.federation(), Task(case.build())
+    work = LocalWork(steps=case.steps, batch=case.batch)
     plan = Plan("bench", 1, work, evaluate_every=10**9, client_metrics="never")
-    problem = Problem(task, data, np.full(CLIENTS, 1 / CLIENTS), STEPS)
+    problem = Problem(task, data, np.full(case.clients, 1 / case.clients), case.steps)
     replicate = Replicate("", 0, ALGORITHMS["fedavg"](lr=LR), problem, task.parameters())
     replicate.state = replicate.algorithm.init(problem, replicate.w)
-    twin = build(MODELS[kind], (features,), 10, streams.torch_generator("bench", 0, "init"), **hyper)
+    twin = case.build()
     start = [p.detach().clone() for p in twin.parameters()]
     rng = streams.generator("bench", 0, "batches", 0)
-    drawn = [[(b.x, b.y) for b in mine] for mine in work.draw(data.train, range(CLIENTS), 0, rng).values()]
+    drawn = [[(b.x, b.y) for b in mine] for mine in work.draw(data.train, range(case.clients), 0, rng).values()]
     x, y = (torch.stack([torch.stack([b[i] for b in client]) for client in drawn]) for i in range(2))
     named = dict(zip(dict(twin.named_parameters()), start, strict=True))
     calls: dict[str, Callable[[], object]] = {

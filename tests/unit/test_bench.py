@@ -22,7 +22,7 @@ def test_both_bare_rounds_compute_the_same_model():
     torch.manual_seed(0)
     model = build(MODELS["softmax"], (6,), 10, streams.torch_generator("bench", 0, "init"))
     start = [p.detach().clone() for p in model.parameters()]
-    x, y = torch.randn(3, bench.STEPS, 4, 6), torch.randint(0, 10, (3, bench.STEPS, 4))
+    x, y = torch.randn(3, 5, 4, 6), torch.randint(0, 10, (3, 5, 4))
     total = [torch.zeros_like(p) for p in start]
     bench.bare_round(model, start, [list(zip(*client, strict=True)) for client in zip(x, y, strict=True)], total)
     fused = bench.bare_vmap(model, dict(zip(dict(model.named_parameters()), start, strict=True)), x, y)
