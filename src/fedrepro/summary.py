@@ -12,6 +12,7 @@ from fedrepro.files import write_atomically
 from fedrepro.ledger import VERDICTS
 
 PAPERS = {
+    "sa": "Stochastic approximation approach to federated machine learning (arXiv 2402.12945)",
     "omni": "Federated algorithm with Bayesian approach: Omni-Fedge (ICASSP 2021)",
     "sgld": "A stochastic gradient Langevin dynamics algorithm for noise intrinsic federated learning (ICLR 2021)",
     "fedlin": "Federated data analytics: a study on linear models (thesis, ch. 3)",

@@ -2,9 +2,8 @@
 
 - late_loss: mean training loss over the last tenth of the rounds (of those that were evaluated).
 - generalisation_gap: the same of the test loss, less late_loss.
-- roughness: what a curve does from round to round once its trend is taken away: the standard deviation of the training
-  loss' third differences over the last two thirds of the rounds, over √20. Third differences remove any quadratic
-  trend; of independent noise of deviation s they have the deviation √20·s.
+- roughness: what a curve does from round to round once its trend is taken away (fedrepro.curves): of the training loss
+  over the last two thirds of the rounds.
 - epsilon_smallest_node, …_median_node, …_largest_node: ε(δ) after the run (fedrepro.privacy), of the nodes with least,
   median and most data; epsilon_each_record: of the median node, had each record's gradient been clipped instead.
 - contraction_first, contraction_second: −log of the factor by which the distance of coupled runs changes in a round,
@@ -19,12 +18,12 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from fedrepro.curves import roughness
 from fedrepro.privacy import EACH_RECORD, WHOLE_BATCH, epsilon, noise_multipliers, sensitivity
 from fedrepro.tables import RUN, derived_rows
 
 DELTA = 1e-5  # assumed: the paper gives no δ; below 1/n of every node
 LATE = 0.1
-MIN_POINTS = 5  # of a curve, for its third differences to have a spread
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
@@ -37,13 +36,6 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
     if not found:
         return table.iloc[:0]
     return pd.concat([derived_rows(pd.DataFrame(v), name, table) for name, v in found.items()], ignore_index=True)
-
-
-def roughness(values: np.ndarray) -> float:
-    """Deviation of the third differences over √20; NaN for fewer than MIN_POINTS values."""
-    if len(values) < MIN_POINTS:
-        return math.nan
-    return float(np.sqrt(np.mean(np.diff(values, n=3) ** 2) / 20))
 
 
 def contraction(distances: np.ndarray) -> float:

@@ -46,23 +46,6 @@ def measured(frame: pd.DataFrame) -> dict[str, float]:
     return found.set_index("metric")["value"].to_dict()
 
 
-def test_any_quadratic_trend_has_no_roughness():
-    t = np.arange(30.0)
-    assert measures.roughness(3 - 0.2 * t + 0.01 * t**2) == pytest.approx(0, abs=1e-12)
-
-
-def test_independent_noise_has_its_deviation_as_roughness():
-    noise = np.random.default_rng(0).normal(0, 0.3, 20_000)
-    trend = 2 * np.exp(-np.arange(20_000) / 500)
-    assert measures.roughness(noise + trend) == pytest.approx(0.3, rel=0.02)
-
-
-def test_roughness_by_hand():
-    # 0, 0, 1, 0, 0 has third differences −3, 3: √(9/20)
-    assert measures.roughness(np.array([0.0, 0, 1, 0, 0])) == pytest.approx(math.sqrt(9 / 20), rel=1e-14)
-    assert math.isnan(measures.roughness(np.zeros(4)))
-
-
 def test_the_curve_by_hand():
     # rounds 0 … 30: the last tenth are rounds 28, 29, 30; roughness looks at rounds 11 … 30
     train = np.linspace(5, 2, 31)
