@@ -74,6 +74,16 @@ class Cohort(NamedTuple):
     weights: np.ndarray
 
 
+class Traffic(NamedTuple):
+    """Bytes from the server to clients and from clients to the server."""
+
+    down: int = 0
+    up: int = 0
+
+    def plus(self, other: Traffic) -> Traffic:
+        return Traffic(self.down + other.down, self.up + other.up)
+
+
 class Metric(NamedTuple):
     """One number that an algorithm wants recorded."""
 
@@ -122,6 +132,10 @@ class Algorithm:
     def participants(self, state: State, clients: np.ndarray) -> np.ndarray:
         """Those of the sampled clients that can be reached."""
         return clients
+
+    def survey(self, problem: Problem, state: State) -> tuple[State, Traffic]:
+        """What the server asks of all clients before a round, sampled or not, and what that sends; most ask nothing."""
+        return state, Traffic()
 
     def message(self, state: State, client: int) -> Any:
         """What the server sends to a client. One object for all clients is not copied."""

@@ -107,6 +107,7 @@ class Uploads(Generic[T]):
 
     def __init__(self, each: Iterator[T], stacked: T | None = None):
         self._each, self._stacked = each, stacked
+        self.bytes = 0
 
     def __iter__(self) -> Iterator[T]:
         return self._each
@@ -115,6 +116,18 @@ class Uploads(Generic[T]):
     def together(self) -> bool:
         """Whether the clients were computed together."""
         return self._stacked is not None
+
+    def count(self) -> None:
+        """Note in `bytes` what is sent: known once every upload was taken."""
+        if self.together:
+            self.bytes = tree_bytes(self._stacked)
+        else:
+            self._each = self._counted(self._each)
+
+    def _counted(self, each: Iterator[T]) -> Iterator[T]:
+        for upload in each:
+            self.bytes += tree_bytes(upload)
+            yield upload
 
     def finish(self) -> None:
         """Let the clients that nobody asked for do their work all the same."""
@@ -144,6 +157,11 @@ def weighted_sum(params: Uploads[Params] | Iterable[Params], weights: Sequence[f
     for w, weight in pairs:
         torch._foreach_add_(total, [w[k] for k in first], alpha=float(weight))
     return Params(zip(first, total, strict=True))
+
+
+def tree_bytes(tree: Any) -> int:
+    """Bytes of the tensors of a tree: what it takes to send it."""
+    return sum(v.nbytes for v in _pytree.tree_leaves(tree) if isinstance(v, Tensor))
 
 
 def all_finite(tree: Any) -> bool:

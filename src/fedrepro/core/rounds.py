@@ -7,6 +7,7 @@ A replicate whose numbers stop being finite is recorded as diverged and goes no 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,11 +17,11 @@ import torch
 from torch import Tensor
 
 from fedrepro.core import streams
-from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Traffic
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.clients import Results, Work
 from fedrepro.core.federation import Batches, Federation, Holdings, LocalWork
-from fedrepro.core.params import Params, all_finite
+from fedrepro.core.params import Params, all_finite, tree_bytes
 from fedrepro.core.progress import Progress
 from fedrepro.core.task import Task
 from fedrepro.metrics import MetricLog
@@ -80,6 +81,7 @@ class Replicate:
     state: State = field(default_factory=dict)
     local: dict[int, Any] = field(default_factory=dict)
     diverged: int | None = None
+    traffic: Traffic = field(default_factory=Traffic)  # of the last round
 
     @property
     def run(self) -> tuple[str, int]:
@@ -141,6 +143,9 @@ def train(
 
 def advance(task: Task, running: Sequence[Replicate], plan: Plan, run_clients: Callable, t: int) -> int:
     """Round t of all running replicates. Returns the number of gradient steps taken."""
+    last = t + 1 == plan.rounds
+    for r in running:
+        r.state, r.traffic = r.algorithm.survey(r.problem, r.state)
     cohorts, batches = _sample(running, plan, t)
     for exchange in range(running[0].algorithm.exchanges):
         works = [
@@ -150,10 +155,15 @@ def advance(task: Task, running: Sequence[Replicate], plan: Plan, run_clients: C
         ]
         if works:
             results = run_clients(task, works)
+            messages = (w.message for w in works)
             for r, cohort in zip(running, cohorts, strict=True):
+                down = sum(map(tree_bytes, itertools.islice(messages, len(cohort.clients)))) if last else 0
                 uploads = results.take(cohort.clients.tolist(), r.local)
+                if last:
+                    uploads.count()
                 r.state = r.algorithm.server_update(r.state, uploads, cohort)
                 uploads.finish()
+                r.traffic = r.traffic.plus(Traffic(down, uploads.bytes))
     return sum(len(w.batches) for w in works)
 
 
@@ -214,6 +224,9 @@ def _record(task: Task, replicates: Sequence[Replicate], plan: Plan, round: int,
     last = round == plan.rounds
     for r in replicates:
         _log_own(log, r, round, r.algorithm.metrics(r.problem, r.state, round))
+        if last and r.algorithm.iterative:
+            log.add(r.run, round, "bytes_down", r.traffic.down)
+            log.add(r.run, round, "bytes_up", r.traffic.up)
         finite = all_finite(r.state)
         if finite and (round % plan.evaluate_every == 0 or last):
             clients = plan.client_metrics == "always" or (plan.client_metrics == "last" and last)

@@ -13,7 +13,7 @@ import torch
 
 from fedrepro.algorithms import FedAvg, FedProx, FedSGD, Local
 from fedrepro.core import streams
-from fedrepro.core.algorithm import Algorithm
+from fedrepro.core.algorithm import Algorithm, Traffic
 from fedrepro.core.federation import Federation, LocalWork
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation
@@ -448,3 +448,31 @@ def test_a_method_without_rounds_is_computed_once_and_recorded_as_of_the_last_ro
     assert set(done.frame["round"]) == {5}
     assert done.counts["gradient_steps"] == gradients.evaluations == 0
     assert done.values("loss", split="train", client=-1) == pytest.approx(0)
+
+
+# --- what is sent -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_bytes_of_the_last_round_are_the_models_to_and_from_its_clients(strategy):
+    task = make_task("linear")
+    plan = make_plan(3, MINI_BATCH, clients=2, sampling="uniform")
+    found = run(task, federations("linear", {0: RAGGED, 1: RAGGED}), plan, FedAvg(lr=0.01), strategy=strategy)
+    size = 2 * 8 * task.start.flatten().numel()
+    for metric in ("bytes_down", "bytes_up"):
+        assert found.values(metric).tolist() == [size, size]
+        assert found.frame[found.frame["metric"] == metric]["round"].tolist() == [3, 3]
+
+
+def test_a_survey_comes_before_the_round_and_its_bytes_count():
+    @dataclass(frozen=True)
+    class Asking(FedAvg):
+        def survey(self, problem, state):
+            return {**state, "asked": state.get("asked", 0) + 1}, Traffic(100, 10)
+
+    task = make_task("linear")
+    found = run(task, federations("linear", {0: RAGGED}), make_plan(3), Asking(lr=0.01))
+    plain = run(task, federations("linear", {0: RAGGED}), make_plan(3), FedAvg(lr=0.01))
+    assert found.only.state["asked"] == 3
+    assert found.values("bytes_down") - plain.values("bytes_down") == 100
+    assert found.values("bytes_up") - plain.values("bytes_up") == 10
