@@ -31,6 +31,9 @@ MINI_BATCH = LocalWork(epochs=2, batch=3)
 SHAPES: dict[str, tuple[int, ...]] = {"lenet5": (1, 28, 28), "omni_cnn": (1, 6, 6), "resnet9": (2, 32, 32)}
 #: what makes a model small, and a function of each sample alone
 HYPER: dict[str, dict[str, Any]] = {"mlp": {"hidden": [4]}, "resnet9": {"width": 2, "norm": "group"}}
+SHAPES: dict[str, tuple[int, ...]] = {"char_lstm": (4,), "cnn": (1, 16, 16), "omni_cnn": (1, 6, 6)}
+#: models whose samples are symbols, as many as there are outputs
+SYMBOLS = ("char_lstm",)
 RAGGED = (5, 3, 8, 6, 2, 5)
 #: outputs of models whose outputs are targets, not classes
 OUTPUTS: dict[str, int] = {"linear_outputs": 1}
@@ -75,6 +78,7 @@ def federations(model: str, sizes: Mapping[int, Sequence[int]], features: int = 
     owner = np.concatenate([np.repeat(np.arange(len(s)), s) for s in sizes.values()])
     shape = SHAPES.get(model, (features,))
     x = rng.normal(size=(total, *shape)) + 0.3 * owner.reshape(-1, *[1] * len(shape))
+    x = rng.integers(0, 3, x.shape) if model in SYMBOLS else x
     if MODELS[model].objective == "cross_entropy":
         y = rng.integers(0, 3, total)
     else:
@@ -178,6 +182,7 @@ def tensors(tree: Any) -> list[Tensor]:
 
 #: settings that run on every small federation above; a method without an entry runs with its defaults
 SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "afl": [{"lr": 0.05, "gamma": 0.1}, {"lr": 0.1, "gamma": 0.01}],
     "dfl": [
         {"servers": 2, "server_steps": 2, "gamma": 0.004},
         {"servers": 3, "server_steps": 1, "gamma": 0.008, "graph": "path"},
@@ -192,10 +197,13 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "fedavg_matched": [{"lr": 0.1, "shape": "cosine"}, {"lr": 0.2, "schedule": "sa"}],
     "fedpd": [{"lr": 0.05, "gamma": 0.5}, {"lr": 0.1, "start": "own"}],
     "fedpd_noisy": [{"lr": 0.05, "beta": 0.01, "clip": 5.0}, {"lr": 0.1, "beta": 0.02, "clip": 2.0, "account": True}],
+    "fedmgda_plus": [{"lr": 0.05}, {"lr": 0.1, "epsilon": 0.2}],
     "fedprox": [{"lr": 0.05, "mu": 0.5}, {"lr": 0.1, "mu": 2.0}],
     "fedsgd": [{"lr": 0.05}, {"lr": 0.1}],
     "fedsgd_authors": [{"lr": 0.05}, {"lr": 0.1, "queries": 0}],
     "fedsgd_scaled": [{"lr": 0.01}, {"lr": 0.02}],
+    "gifair_global": [{"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4, "ranks": "exact"}],
+    "gifair_per": [{"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4}],
     "hm1": [{"lr": 0.01}, {"lr": 0.02, "gradient": "sum", "alpha": 0.5}],
     "hm2_ep": [{"prior": "lasso", "chains": 12}, {"prior": "ridge", "chains": 12, "damping": 0.8}],
     "hm2_newcomers": [{"noise": 0.5, "chains": 12}, {"noise": 0.7, "chains": 12, "prior": "normal_shared"}],
@@ -205,6 +213,9 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "sa": [{"lr": 0.1}, {"lr": 0.05, "power": 0.76, "count": "steps"}],
     "sa_round": [{"lr": 0.05}, {"lr": 0.1}],
     "sa_tracked": [{"lr": 0.05, "power": 0.6}, {"lr": 0.1}],
+    "q_ffl": [{"lr": 0.05, "q": 1.0}, {"lr": 0.1, "q": 0.1}],
+    "term": [{"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}],
+    "term_group": [{"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}],
 }
 #: methods that ask for a model with parts that are a client's own, and the contract's cases that have one
 CASES_OF: dict[str, tuple[str, ...]] = {

@@ -1,5 +1,6 @@
 """Federated methods, one a file. To add one: write the file, add a line here, and a test."""
 
+from fedrepro.algorithms.afl import AFL
 from fedrepro.algorithms.closed_form import ClosedForm
 from fedrepro.algorithms.dfl import DFL
 from fedrepro.algorithms.ditto import Ditto
@@ -8,12 +9,15 @@ from fedrepro.algorithms.fed_sgld_coupled import FedSGLDCoupled
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.algorithms.fedavg_matched import FedAvgMatched
 from fedrepro.algorithms.fedavg_newcomers import FedAvgNewcomers
+from fedrepro.algorithms.fedmgda_plus import FedMGDAPlus
 from fedrepro.algorithms.fedpd import FedPD
 from fedrepro.algorithms.fedpd_noisy import FedPDNoisy
 from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.algorithms.fedsgd import FedSGD
 from fedrepro.algorithms.fedsgd_authors import FedSGDAuthors
 from fedrepro.algorithms.fedsgd_scaled import FedSGDScaled
+from fedrepro.algorithms.gifair_global import GIFAIRGlobal
+from fedrepro.algorithms.gifair_per import GIFAIRPer
 from fedrepro.algorithms.hm1 import HM1
 from fedrepro.algorithms.hm2_ep import HM2EP
 from fedrepro.algorithms.hm2_newcomers import HM2Newcomers
@@ -24,9 +28,13 @@ from fedrepro.algorithms.omni_fedge_authors import OmniFedgeAuthors
 from fedrepro.algorithms.sa import SA
 from fedrepro.algorithms.sa_round import SARound
 from fedrepro.algorithms.sa_tracked import SATracked
+from fedrepro.algorithms.q_ffl import QFFL
+from fedrepro.algorithms.term import TERM
+from fedrepro.algorithms.term_group import TERMGroup
 from fedrepro.core.algorithm import Algorithm
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
+    "afl": AFL,
     "closed_form": ClosedForm,
     "dfl": DFL,
     "ditto": Ditto,
@@ -35,12 +43,15 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedavg": FedAvg,
     "fedavg_matched": FedAvgMatched,
     "fedavg_newcomers": FedAvgNewcomers,
+    "fedmgda_plus": FedMGDAPlus,
     "fedpd": FedPD,
     "fedpd_noisy": FedPDNoisy,
     "fedprox": FedProx,
     "fedsgd": FedSGD,
     "fedsgd_authors": FedSGDAuthors,
     "fedsgd_scaled": FedSGDScaled,
+    "gifair_global": GIFAIRGlobal,
+    "gifair_per": GIFAIRPer,
     "hm1": HM1,
     "hm2_ep": HM2EP,
     "hm2_newcomers": HM2Newcomers,
@@ -51,4 +62,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "sa": SA,
     "sa_round": SARound,
     "sa_tracked": SATracked,
+    "q_ffl": QFFL,
+    "term": TERM,
+    "term_group": TERMGroup,
 }

@@ -7,6 +7,8 @@ targets, with an `objective` (see `fedrepro.core.task`).
 from torch import nn
 
 from fedrepro.models.lenet5 import LeNet5
+from fedrepro.models.char_lstm import CharLSTM
+from fedrepro.models.cnn import CNN
 from fedrepro.models.linear import LinearRegression
 from fedrepro.models.linear_outputs import LinearOutputs
 from fedrepro.models.mlp import MLP
@@ -16,6 +18,8 @@ from fedrepro.models.softmax import SoftmaxRegression
 
 MODELS: dict[str, type[nn.Module]] = {
     "lenet5": LeNet5,
+    "char_lstm": CharLSTM,
+    "cnn": CNN,
     "linear": LinearRegression,
     "linear_outputs": LinearOutputs,
     "mlp": MLP,

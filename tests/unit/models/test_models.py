@@ -17,6 +17,9 @@ from fedrepro.errors import UserError
 from fedrepro.models import MLP, MODELS, LinearRegression, SoftmaxRegression
 from fedrepro.models.layers import max_pool_2
 from tests.builders import HYPER, OUTPUTS, SHAPES, federations, make_task, params
+from fedrepro.models import CNN, MLP, MODELS, CharLSTM, LinearRegression, SoftmaxRegression
+from fedrepro.models.layers import max_pool_2
+from tests.builders import OUTPUTS, SHAPES, SYMBOLS, federations, make_task, params
 
 
 def made(name: str, seed: int = 0) -> torch.nn.Module:
@@ -36,7 +39,8 @@ def flat(module: torch.nn.Module) -> torch.Tensor:
 def test_a_model_has_an_objective_and_one_output_a_sample(name):
     model = made(name)
     loss, score, _ = OBJECTIVES[model.objective]
-    output = model(torch.randn(4, *SHAPES.get(name, (5,)), generator=torch.Generator().manual_seed(0)))
+    x = torch.randn(4, *SHAPES.get(name, (5,)), generator=torch.Generator().manual_seed(0))
+    output = model(torch.zeros_like(x, dtype=torch.uint8) if name in SYMBOLS else x)
     y = torch.zeros(4, dtype=torch.int64) if model.objective == "cross_entropy" else torch.zeros(4)
     assert loss(output, y).shape == score(output, y).shape == (4,)
 
@@ -228,3 +232,31 @@ def test_resnet_9_by_its_blocks():
 def test_a_resnet_9_that_cannot_be_is_named(inputs, hyper, named):
     with pytest.raises(UserError, match=named):
         MODELS["resnet9"](inputs, 10, **hyper)
+# --- networks of the fairness study -----------------------------------------------------------------------------------
+
+
+def test_the_cnn_has_two_convolutions_and_two_dense_layers():
+    model = build(CNN, (1, 28, 28), 10, torch.Generator().manual_seed(0))
+    shapes = {name: tuple(p.shape) for name, p in model.named_parameters() if name.endswith("weight")}
+    assert list(shapes.values()) == [(10, 1, 5, 5), (20, 10, 5, 5), (50, 320), (10, 50)]
+    assert flat(model).numel() == 21_840
+
+
+def test_the_lstm_has_two_layers_and_the_widths_of_leaf():
+    model = build(CharLSTM, (80,), 80, torch.Generator().manual_seed(0))
+    lstm = 4 * 256 * (8 + 256 + 2) + 4 * 256 * (256 + 256 + 2)
+    assert flat(model).numel() == 80 * 8 + lstm + 80 * 256 + 80
+    assert model(torch.zeros(2, 80, dtype=torch.uint8)).shape == (2, 80)
+
+
+def test_the_lstm_is_torchs_and_reads_the_weights_it_is_given():
+    model = build(CharLSTM, (7,), 5, torch.Generator().manual_seed(0), embedding=3, hidden=4)
+    x = torch.tensor([[0, 1, 2, 3, 4, 1, 2], [4, 4, 0, 0, 1, 2, 3]], dtype=torch.uint8)
+    plain = torch.nn.LSTM(3, 4, 2, batch_first=True)
+    plain.load_state_dict(model.lstm.state_dict())
+    expected = model.dense(plain(model.embedding(x.int()))[0][:, -1])
+    torch.testing.assert_close(model(x), expected)
+    other = build(CharLSTM, (7,), 5, torch.Generator().manual_seed(1), embedding=3, hidden=4)
+    replaced = functional_call(model, dict(other.named_parameters()), (x,))
+    torch.testing.assert_close(replaced, other(x))
+    assert not torch.allclose(replaced, expected)

@@ -1,0 +1,53 @@
+"""AFL (Mohri, Sivek, Suresh 2019, agnostic federated learning): the worst mixture of devices, min_w max_λ Σ λ_k F_k(w).
+
+The server ascends in λ, λ_k ← λ_k + γ F_k(w), projected onto the simplex, and the devices descend in w, weighed by λ.
+
+Choices, since the thesis names neither: FedAvg's local steps stand for the gradient, and where some of the devices are
+sampled the average is over these with λ scaled to sum to 1 (FedAvg's own weights, should all of their λ be zero), and
+only their λ ascends. λ starts at p_k. The last iterate is returned; Mohri et al. prove their rate for the average one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fedrepro.algorithms.weighed import Weighed, stacked, towards
+from fedrepro.core.algorithm import Metric
+
+
+@dataclass(frozen=True)
+class AFL(Weighed):
+    gamma: float = 0.1  # step of λ
+
+    server_only: ClassVar[frozenset[str]] = frozenset(["gamma"])
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.require(self.gamma >= 0, "gamma", "the step of λ must not be negative")
+
+    def init(self, problem, w):
+        return {"w": w, "lambda": torch.from_numpy(problem.weights).double()}
+
+    def server_update(self, state, uploads, cohort):
+        models, losses = stacked(uploads)
+        mixture, who = state["lambda"].clone(), torch.from_numpy(cohort.clients)
+        total = float(mixture[who].sum())
+        shares = mixture[who] / total if total > 0 else torch.from_numpy(cohort.weights)
+        mixture[who] += self.gamma * losses
+        return {**state, "w": towards(state["w"], models, shares), "lambda": onto_simplex(mixture)}
+
+    def metrics(self, problem, state, round):
+        yield Metric("largest_lambda", float(state["lambda"].max()))
+        yield Metric("devices_with_lambda", int((state["lambda"] > 0).sum()))
+
+
+def onto_simplex(v: Tensor) -> Tensor:
+    """The point of {λ ≥ 0, Σ λ = 1} nearest to v [K]: v less one number, cut at 0."""
+    ordered = v.sort(descending=True).values
+    excess = (ordered.cumsum(0) - 1) / torch.arange(1, len(v) + 1)
+    last = int((ordered > excess).nonzero().max())
+    return (v - excess[last]).clamp_min(0)

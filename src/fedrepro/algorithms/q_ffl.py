@@ -1,0 +1,40 @@
+"""q-FFL, solved by q-FedAvg (Li, Sanjabi, Beirami, Smith 2020, Algorithm 2): devices with a large loss weigh more.
+
+With L = 1/η standing for the Lipschitz constant, and F_k at the server's model,
+
+    Δw_k = L (w − w_k),  Δ_k = F_k^q Δw_k,  h_k = q F_k^{q−1} ‖Δw_k‖² + L F_k^q,  w ← w − Σ Δ_k / Σ h_k.
+
+q = 0 is FedAvg. The sums are weighted as FedAvg's average is, which is plain where clients are drawn by p_k. The
+authors' code adds 1e-10 to the losses, and so does this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from fedrepro.algorithms.weighed import Weighed, stacked, towards
+
+SMALLEST = 1e-10
+
+
+@dataclass(frozen=True)
+class QFFL(Weighed):
+    q: float = 1.0
+
+    server_only: ClassVar[frozenset[str]] = frozenset(["q"])
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.require(self.q >= 0, "q", "must not be negative")
+
+    def server_update(self, state, uploads, cohort):
+        models, losses = stacked(uploads)
+        lipschitz = 1 / self.step(cohort.round, 0)
+        moved = (state["w"].flatten() - models.flatten(stacked=True)).square().sum(1).to("cpu", torch.float64)
+        f = losses + SMALLEST
+        p = torch.from_numpy(cohort.weights)
+        h = self.q * f ** (self.q - 1) * lipschitz**2 * moved + lipschitz * f**self.q
+        return {**state, "w": towards(state["w"], models, p * lipschitz * f**self.q / (p * h).sum())}

@@ -1,0 +1,48 @@
+"""TERM between devices (Li, Beirami, Sanjabi, Smith 2021, tilted empirical risk minimisation): 1/t log Σ p_k e^{tF_k}.
+
+The gradient weighs device k by e^{tF_k}/Σ_j p_j e^{tF_j}, so a device with a large loss counts more; t → 0 is FedAvg.
+Of the sum only the sampled devices are known, and it is followed by E ← ½E + ½ Σ_{k∈S} p_k e^{tF_k}, as the authors'
+code does (kept as a logarithm). The server moves by Σ_k p_k e^{tF_k}/E · (w_k − w).
+
+Deviations from that code: it starts E at 0, which doubles the first step, and averages plainly what is already divided
+by the number of devices; here E starts at the first round's sum, and the weights are those of the formula.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedrepro.algorithms.weighed import Weighed, stacked, towards
+
+
+@dataclass(frozen=True)
+class TERM(Weighed):
+    t: float = 1.0
+
+    server_only: ClassVar[frozenset[str]] = frozenset(["t"])
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.require(self.t > 0, "t", "the tilt must be positive")
+
+    def init(self, problem, w):
+        return {"w": w, "log_mean": None}
+
+    def server_update(self, state, uploads, cohort):
+        models, losses = stacked(uploads)
+        state, losses = self.tilted(state, losses, cohort)
+        log_weights = torch.from_numpy(cohort.weights).log() + self.t * losses
+        now = float(log_weights.logsumexp(0))
+        before = state["log_mean"]
+        log_mean = now if before is None else float(np.logaddexp(before, now)) - math.log(2)
+        return {**state, "w": towards(state["w"], models, (log_weights - log_mean).exp()), "log_mean": log_mean}
+
+    def tilted(self, state, losses: Tensor, cohort) -> tuple[dict, Tensor]:
+        """The losses that the tilt works on: each device's own."""
+        return state, losses
