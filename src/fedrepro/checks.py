@@ -58,15 +58,15 @@ def check_all(experiments: Iterable[Experiment]) -> None:
         if inside is not None:
             _check_named(e, "partition.inside", inside, INSIDE, skip=2)
         _check_named(e, "model", e.spec["model"], MODELS, skip=2)
-        for algorithm, method in e.methods().items():
+        for algorithm in e.spec["algorithms"]:
             where = f"algorithms.{algorithm}"
-            if method not in ALGORITHMS:
-                key = f"{where}.method" if method != algorithm else where
-                raise UserError(f"{e.path}: {key}: algorithm '{method}' is unknown{nearest(method, ALGORITHMS)}")
-            make = ALGORITHMS[method]
-            rules = parameter_schema(make, skip=0)
+            for method in e.methods(algorithm):
+                if method not in ALGORITHMS:
+                    key = f"{where}.method" if method != algorithm else where
+                    raise UserError(f"{e.path}: {key}: algorithm '{method}' is unknown{nearest(method, ALGORITHMS)}")
             for setting, hyper in e.settings(algorithm).items():
-                validate(hyper, rules, e.path, where)
+                make = ALGORITHMS[e.method_of(algorithm, setting)]
+                validate(hyper, parameter_schema(make, skip=0), e.path, where)
                 try:
                     make.from_config(hyper)
                 except UserError as error:

@@ -49,28 +49,38 @@ class Experiment:
         total, size = self.spec["seeds"], self.spec["seeds_per_job"]
         return [f"{a}-{min(a + size, total) - 1}" for a in range(0, total, size)]
 
-    def methods(self) -> dict[str, str]:
-        """Algorithm id of this experiment → name of the method in the registry."""
-        return {name: arm.get("method", name) for name, arm in self.spec["algorithms"].items()}
+    def methods(self, algorithm: str) -> list[str]:
+        """Names in the registry of the methods that an algorithm of this experiment runs; mostly one."""
+        return sorted({method for method, _ in self._runs(algorithm).values()})
+
+    def method_of(self, algorithm: str, setting: str) -> str:
+        """The method of one setting."""
+        return self._runs(algorithm)[setting][0]
 
     def settings(self, algorithm: str) -> dict[str, dict[str, Any]]:
         """Name of the setting → hyper-parameters: the arm's own, with each point of its grid or each variant."""
+        return {name: hyper for name, (_, hyper) in self._runs(algorithm).items()}
+
+    def _runs(self, algorithm: str) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Name of the setting → (method, hyper-parameters). A variant may name a method and a grid of its own: methods
+        that are short to run share one job so."""
         arm = dict(self.spec["algorithms"][algorithm])
-        arm.pop("method", None)
         grid, variants = arm.pop("grid", {}), arm.pop("variants", {"": {}})
-        settings = {}
+        runs = {}
         for variant, changes in variants.items():
-            for values in itertools.product(*grid.values()):
-                point = dict(zip(grid, values, strict=True))
+            mine = {"method": algorithm, **arm, **changes}
+            method, own = mine.pop("method"), {**grid, **mine.pop("grid", {})}
+            for values in itertools.product(*own.values()):
+                point = dict(zip(own, values, strict=True))
                 name = ",".join(filter(None, [variant, *(f"{k}={v}" for k, v in point.items())]))
-                settings[name] = {**arm, **changes, **point}
-        return settings
+                runs[name] = method, {**mine, **point}
+        return runs
 
     def job_sha256(self, algorithm: str) -> str:
         """What a training job depends on, apart from code, data and shard: more seeds leave finished shards alone."""
         apart = ("algorithms", "title", "source", "seeds", "seeds_per_job")
         spec = {k: v for k, v in self.spec.items() if k not in apart}
-        return sha256_of([self.id, spec, algorithm, self.methods()[algorithm], self.settings(algorithm)])
+        return sha256_of([self.id, spec, algorithm, self._runs(algorithm)])
 
 
 def seeds_of(shard: str) -> list[int]:

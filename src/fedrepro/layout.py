@@ -132,7 +132,7 @@ class Layout:
         return self._run_files(self.experiment(wildcards), suffix)
 
     def _run_files(self, e: Experiment, suffix: str) -> list[str]:
-        return [self.at(f"runs/{e.id}/{a}/{shard}.{suffix}") for a in e.methods() for shard in e.shards()]
+        return [self.at(f"runs/{e.id}/{a}/{shard}.{suffix}") for a in e.spec["algorithms"] for shard in e.shards()]
 
     def tables(self, artefact: str) -> list[str]:
         return [self.at(f"tables/{e.id}.parquet") for e in self._experiments_of(artefact, "experiments")]
@@ -182,7 +182,7 @@ class Layout:
 
     def training_code(self, wildcards) -> list[str]:
         e = self.experiment(wildcards)
-        return list(training_files(e.methods()[wildcards.algorithm], e.spec["model"]["name"]))
+        return list(training_files(e.methods(wildcards.algorithm), e.spec["model"]["name"]))
 
     def study_code(self, package: str, study: str) -> list[str]:
         """What draws (artefacts) or collects (measures) a study's results: the study's module, if it has one, and

@@ -41,7 +41,7 @@ class TrainingJob:
 def training_jobs(layout: Layout, experiments: list[Experiment]) -> Iterator[TrainingJob]:
     paces = _paces(Path(layout.results).parent)
     for e in experiments:
-        for algorithm in e.methods():
+        for algorithm in e.spec["algorithms"]:
             for shard in e.shards():
                 seeds = len(seeds_of(shard))
                 steps = gradient_steps(e, algorithm, seeds)

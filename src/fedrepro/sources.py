@@ -8,6 +8,7 @@ are not followed: a job depends on the one method it names, not on all that are 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -51,9 +52,10 @@ def module_of(registry: str, name: str) -> str:
     raise KeyError(f"{name} is not in fedrepro.{registry}")
 
 
-def training_files(method: str, model: str) -> tuple[str, ...]:
-    """What a training job of `method` on `model` runs on."""
-    return files_behind("fedrepro.training", module_of("algorithms", method), module_of("models", model))
+def training_files(methods: Iterable[str], model: str) -> tuple[str, ...]:
+    """What a training job of `methods` on `model` runs on."""
+    of_methods = (module_of("algorithms", method) for method in methods)
+    return files_behind("fedrepro.training", *of_methods, module_of("models", model))
 
 
 @cache

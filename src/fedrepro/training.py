@@ -69,8 +69,8 @@ def train_shard(
     torch.set_num_threads(machine.threads)
     keep_freed_memory()
     device = pick_device(machine.device)
-    method = experiment.methods()[algorithm]
-    code = provenance.code_sha256(training_files(method, experiment.spec["model"]["name"]))
+    methods = experiment.methods(algorithm)
+    code = provenance.code_sha256(training_files(methods, experiment.spec["model"]["name"]))
     known = {k: read_json(path.with_suffix(".json")) for k, path in vars(inputs).items()}
     job = sha256_of([experiment.job_sha256(algorithm), shard, code, known["dataset"], known["federation"]])
     progress = Progress(experiment.spec["rounds"])
@@ -86,7 +86,7 @@ def train_shard(
     manifest = {
         "experiment": experiment.id,
         "algorithm": algorithm,
-        "method": method,
+        "method": ", ".join(methods),
         "shard": shard,
         "scale": experiment.scale,
         "seeds": seeds_of(shard),
@@ -130,7 +130,6 @@ def prepare(
     federations = load_federations(datasets, federation_files.load(inputs.federation), seeds_of(shard), dtype, device)
     any_data = next(iter(datasets.values()))
     arguments = {k: v for k, v in spec["model"].items() if k != "name"}
-    method = ALGORITHMS[experiment.methods()[algorithm]]
     task, problems, initial = None, {}, {}
     for seed, federation in federations.items():
 
@@ -148,8 +147,12 @@ def prepare(
         shares = participation.shares(federation)
         steps = max(work.steps_for(size)[0] for size in federation.train.sizes.tolist())
         problems[seed] = Problem(task, federation, shares, steps, functools.cache(own_model), plan.rounds)
+    makes = [ALGORITHMS[method] for method in experiment.methods(algorithm)]
+    if len({(make.exchanges, make.iterative, make.noisy) for make in makes}) > 1:
+        raise UserError(f"{experiment.path}: algorithms.{algorithm}: its methods do not run alike: give each its own")
     replicates = []
     for setting, hyper in experiment.settings(algorithm).items():
+        method = ALGORITHMS[experiment.method_of(algorithm, setting)]
         for seed, problem in problems.items():
             resolved = method.from_config(hyper).resolve(problem)
             replicates.append(Replicate(setting, seed, resolved, problem, initial[seed]))

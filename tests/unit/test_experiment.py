@@ -47,7 +47,7 @@ def test_shards_cut_the_seeds_into_jobs():
 
 def test_an_algorithm_can_appear_under_names_of_its_own():
     e = experiment({"algorithms": {"slow": {"method": "fedavg", "lr": 0.01}, "fedavg": {}}})
-    assert e.methods() == {"slow": "fedavg", "fedavg": "fedavg"}
+    assert e.methods("slow") == e.methods("fedavg") == ["fedavg"]
     assert e.settings("slow") == {"": {"lr": 0.01}}
 
 
@@ -64,6 +64,21 @@ def test_settings_are_the_grid_of_each_variant():
         "own,decay=1,lr=0.2": {"lr": 0.2, "mu": 2, "decay": 1},
         "own,decay=0.9,lr=0.2": {"lr": 0.2, "mu": 2, "decay": 0.9},
     }
+
+
+def test_variants_may_be_methods_with_grids_of_their_own():
+    arm = {
+        "lr": 0.1,
+        "variants": {"plain": {"method": "fedavg"}, "tied": {"method": "fedprox", "lr": 0.2, "grid": {"mu": [0, 1]}}},
+    }
+    e = experiment({"algorithms": {"all": arm}})
+    assert e.methods("all") == ["fedavg", "fedprox"]
+    assert e.settings("all") == {
+        "plain": {"lr": 0.1},
+        "tied,mu=0": {"lr": 0.2, "mu": 0},
+        "tied,mu=1": {"lr": 0.2, "mu": 1},
+    }
+    assert [e.method_of("all", s) for s in e.settings("all")] == ["fedavg", "fedprox", "fedprox"]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ def by_client(
     """Client k holds the rows marked k. A test or validation set without marks is global.
 
     clients: how many to keep of those with `minimum` training samples (all, where it is not given): the largest,
-    random ones, or the first. They keep the data's order and are numbered anew.
+    random ones, or the first. They keep the data's order and are numbered anew. Groups have the names of
+    facts["group_names"], or else their numbers.
     """
     if dataset.train.client is None:
         raise UserError("by_client: this data set does not say which client a sample belongs to")
@@ -46,7 +47,9 @@ def by_client(
         rows[name] = [held[k] for k in kept]
     groups: list[str] = []
     if dataset.train.group is not None:
-        groups = [str(dataset.train.group[held[0]]) for held in rows["train"]]
+        names = dataset.facts.get("group_names")
+        numbers = [dataset.train.group[held[0]] for held in rows["train"]]
+        groups = [str(number if names is None else names[number]) for number in numbers]
     return Assignment(rows, groups)
 
 

@@ -601,3 +601,17 @@ def test_a_few_digits_are_real_without_any_file_of_mnist():
     asked = DATASETS["mnist"].load(Source(np.random.default_rng(0), "standin"), train=40, test=20)
     many = DATASETS["mnist"].load(Source(np.random.default_rng(0)), train=4_990, test=20)
     assert (asked.kind, many.kind) == ("standin", "standin")
+
+
+def test_emnist_keeps_the_characters_asked_for_in_their_order():
+    whole = load("emnist", mode="standin", train=620, test=124)
+    kept = load("emnist", mode="standin", train=620, test=124, keep="ba0")
+    places = {36: 1, 37: 0, 0: 2}  # a, b, 0 in 0-9A-Za-z
+    mine = np.isin(whole.train.y, list(places))
+    assert kept.outputs == 3
+    assert kept.train.y.tolist() == [places[y] for y in whole.train.y[mine].tolist()]
+    assert np.array_equal(kept.train.x, whole.train.x[mine])
+    assert len(kept.test) == np.isin(whole.test.y, list(places)).sum()
+    for wrong in ("aa", "a-j"):
+        with pytest.raises(UserError, match=f"keep = '{wrong}': each once, of 0-9A-Za-z"):
+            load("emnist", mode="standin", train=620, test=124, keep=wrong)

@@ -114,3 +114,9 @@ def test_a_client_that_only_the_test_set_knows_is_refused(stranger):
 def test_data_without_marks_is_refused():
     with pytest.raises(UserError, match="by_client: this data set does not say which client"):
         by_client(Dataset("real", train=split()), rng())
+
+
+def test_groups_have_the_names_that_the_data_gives_them():
+    facts = {"group_names": np.array(["male", "female"])}
+    data = Dataset("real", train=split([0, 1, 2, 1, 0, 2], [1, 0, 1, 0, 1, 1]), facts=facts)
+    assert list(by_client(data, rng()).groups) == ["female", "male", "female"]
