@@ -151,8 +151,11 @@ class Vmap:
 def calibrate(task: Task, works: Sequence[Work]) -> dict[str, float | str]:
     """Time both strategies on this round's own work, for a few steps, and choose; results are thrown away.
 
-    Returns {"name": …, "loop_ms": …, "vmap_ms": …}, the times extrapolated to a whole round.
+    Returns {"name": …, "loop_ms": …, "vmap_ms": …}, the times extrapolated to a whole round. A model that says it has
+    no vectorised form (`loop_only`) is not timed.
     """
+    if getattr(task.model, "loop_only", False):
+        return {"name": "loop", "vmap_failed": f"{type(task.model).__name__} has no vectorised form"}
     steps = max(len(w.batches) for w in works)
     few = works[:CALIBRATION_LOOP_CLIENTS]
     loop = _estimate(lambda s: run_loop(task, _short(few, s)).finish(), steps) * len(works) / len(few)

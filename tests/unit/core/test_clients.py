@@ -350,3 +350,8 @@ def test_a_spy_changes_nothing():
     watched, plain = (run(task, federation, plan, a) for a in (spying(FedAvg(), seen), FedAvg()))
     assert torch.equal(watched.w.flatten(), plain.w.flatten())
     assert len([s for s in seen if s["what"] == "client"]) == 3 * len(RAGGED)
+
+
+def test_a_model_without_a_vectorised_form_is_not_timed():
+    task = make_task("char_lstm")
+    assert calibrate(task, [])["name"] == "loop"
