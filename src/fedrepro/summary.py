@@ -15,6 +15,7 @@ PAPERS = {
     "sa": "Stochastic approximation approach to federated machine learning (arXiv 2402.12945)",
     "omni": "Federated algorithm with Bayesian approach: Omni-Fedge (ICASSP 2021)",
     "sgld": "A stochastic gradient Langevin dynamics algorithm for noise intrinsic federated learning (ICLR 2021)",
+    "gifair": "GIFAIR-FL: a framework for group and individual fairness in federated learning (thesis, ch. 2)",
     "fedlin": "Federated data analytics: a study on linear models (thesis, ch. 3)",
     "dfl": "Distributed federated learning by alternating periods of training (arXiv 2601.01793)",
 }

@@ -1,8 +1,9 @@
 """Fairness over devices and groups (thesis §2.5): mean and spread of the accuracies with the part that is only the
 finite test set, accuracies of groups, the choice of the tuning grids, and which spreads a mean allows at all.
 
-Several methods share a job; here each gets its own name: rows of `global` with the setting `q_ffl,q=1` become derived
-rows of the algorithm `q_ffl` with the setting `q=1`.
+Accuracies and what is made of them are in per cent, as the thesis prints them. Several methods share a job; here each
+gets its own name: rows of `global` with the setting `q_ffl,q=1` become derived rows of the algorithm `q_ffl` with the
+setting `q=1`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import pandas as pd
 
 from fedrepro.tables import RUN, TABLE_COLUMNS, final, rows
 
-#: "superior or similar to FedAvg": no more than this below its mean accuracy; assumed: the thesis names no number
-SIMILAR = 0.01
+#: "superior or similar to FedAvg": so many points below its mean accuracy; assumed: the thesis names no number
+SIMILAR = 1.0
 BASE = "fedavg"
 
 
@@ -53,7 +54,7 @@ def _runs(named: pd.DataFrame) -> Iterator[dict]:
         line = dict(zip(RUN, run, strict=True)) | {"round": int(own["round"].max()), "group": ""}
         for split, prefix in (("validation", "validation_"), ("test", "")):
             for metric, group, value in fairness(own[own["split"] == split]):
-                yield line | {"metric": prefix + metric, "group": group, "value": value}
+                yield line | {"metric": prefix + metric, "group": group, "value": 100 * value}
     for metric in ("bytes_down", "bytes_up", "lambda_max", "lambda"):
         yield from rows(named, metric)[[*RUN, "round", "group", "metric", "value"]].to_dict("records")
     agreement = (

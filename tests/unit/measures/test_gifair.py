@@ -75,7 +75,7 @@ def candidates(**given):
                     "setting": setting,
                     "seed": seed,
                     "metric": metric,
-                    "value": value + 0.1 * seed,
+                    "value": value + seed,
                 }
                 for seed in (-1, 0, 1)
             ]
@@ -84,12 +84,12 @@ def candidates(**given):
 
 
 def test_the_fairest_setting_that_is_as_good_as_fedavg_is_chosen():
-    picked = candidates(fedavg=(0.80, 0.10), q__0=(0.80, 0.10), q__1=(0.795, 0.06), q__5=(0.70, 0.02))
+    picked = candidates(fedavg=(80, 10), q__0=(80, 10), q__1=(79.5, 6), q__5=(70, 2))
     assert picked == {"fedavg": "", "q": "1"}
 
 
 def test_where_none_is_as_good_the_most_accurate_is_chosen():
-    assert candidates(fedavg=(0.80, 0.10), q__1=(0.75, 0.06), q__5=(0.70, 0.02))["q"] == "1"
+    assert candidates(fedavg=(80, 10), q__1=(75, 6), q__5=(70, 2))["q"] == "1"
 
 
 # --- the whole table --------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def test_methods_get_their_names_and_the_chosen_setting_is_told_by_validation_no
     assert set(derived["algorithm"]) == {"fedavg", "q_ffl"}
     chosen = rows(derived, "chosen_spread", algorithm="q_ffl")
     assert chosen["setting"].tolist() == ["q=1", "q=1"]
-    assert chosen["value"].tolist() == pytest.approx([0.3, 0.3])
+    assert chosen["value"].tolist() == pytest.approx([30, 30])
     assert rows(derived, "spread", algorithm="q_ffl", setting="q=5", seed=0)["value"].item() == pytest.approx(
         0, abs=1e-12
     )
