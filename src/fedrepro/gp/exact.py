@@ -1,0 +1,224 @@
+"""Exact Gaussian process regression, many at once (thesis "Federated Data Analytics", 2023, §4.3.1, eq. 4.1 and 4.2).
+
+The model: y = f(x) + ε, f ~ GP(0, θ₁² k(·, ·; l)), ε ~ N(0, θ₂²). With C = θ₁² k(X, X) + θ₂² I,
+
+    negative log-likelihood   L = ½ (yᵀC⁻¹y + log|C| + n log 2π)
+    its gradient              ∂L = ½ Tr[C⁻¹ (I − y yᵀC⁻¹) ∂C]
+    prediction                mean = k*ᵀC⁻¹y,  variance = θ₁² k(x*, x*) − k*ᵀC⁻¹k*
+
+k is gpytorch's (`KERNELS`); C⁻¹ comes from one Cholesky factorisation, and only ∂C from autograd: differentiating
+through the factorisation would cost several times as much.
+
+Shapes: leading axes "*" (repeats, devices of equal size) are batch axes of one factorisation. x [*, n, d], y [*, n];
+`Theta` holds lengthscale [*, 1] (isotropic) or [*, d] (one a dimension), variance θ₁² [*] and noise θ₂² [*], all on
+their natural scale. mask [*, n] marks rows that count: a row with 0 is left out, so that ragged sizes can be padded.
+
+A C that is not positive definite to working precision (duplicate inputs, tiny noise) gets jitter on its diagonal, as
+little as does, and the logger says how much. What is not finite stays so: the caller sees that it diverged.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
+from torch import Tensor
+from torch.func import functional_call
+
+from fedrepro.errors import UserError, nearest
+
+KERNELS = ("rbf", "matern32")
+#: jitter is tried from the first to the last of these, relative to the mean of the diagonal
+JITTER = (1e-12, 1e-2)
+#: bytes of one [*, n, n] array; a larger batch is cut into pieces (about six such arrays are alive at a time)
+PIECE_BYTES = 2**27
+
+log = logging.getLogger(__name__)
+
+
+class Theta(NamedTuple):
+    """Hyper-parameters on their natural scale: lengthscale [*, p], variance (θ₁²) [*], noise (θ₂²) [*]."""
+
+    lengthscale: Tensor
+    variance: Tensor
+    noise: Tensor
+
+    def expand(self, batch: torch.Size) -> Theta:
+        """With the batch axes `batch`."""
+        p = self.lengthscale.shape[-1]
+        return Theta(self.lengthscale.expand(*batch, p), self.variance.expand(batch), self.noise.expand(batch))
+
+
+class Fit(NamedTuple):
+    """A device's data under a θ: the factor of C [*, n, n], C⁻¹y [*, n] and the jitter that it took [*]."""
+
+    factor: Tensor
+    weights: Tensor
+    jitter: Tensor
+
+
+class Likelihood(NamedTuple):
+    value: Tensor  # L [*]
+    gradient: Theta
+    jitter: Tensor  # [*]
+
+
+class _Correlation(torch.nn.Module):
+    """gpytorch's kernel as a function of its lengthscale, whatever the batch axes of that: [*, n, d] → [*, n, m]."""
+
+    def __init__(self, kernel: Kernel):
+        super().__init__()
+        self.kernel = kernel
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return self.kernel.forward(x1, x2)
+
+
+class _Lengthscale(torch.nn.Module):
+    """A constraint that does nothing: the lengthscale is given on its natural scale."""
+
+    def transform(self, value: Tensor) -> Tensor:
+        return value
+
+
+def _make(name: str, ard: bool) -> _Correlation:
+    if name not in KERNELS:
+        raise UserError(f"gp: kernel = '{name}' is unknown{nearest(name, KERNELS)}")
+    dimensions = 2 if ard else None  # gpytorch only asks whether it is more than one
+    kernel = RBFKernel(ard_num_dims=dimensions) if name == "rbf" else MaternKernel(1.5, ard_num_dims=dimensions)
+    kernel.raw_lengthscale_constraint = _Lengthscale()
+    return _Correlation(kernel)
+
+
+_MADE: dict[tuple[str, bool], _Correlation] = {}
+
+
+def correlation(name: str, lengthscale: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
+    """k(x1, x2; l): lengthscale [*, 1] or [*, d], x1 [*, n, d], x2 [*, m, d] → [*, n, m]."""
+    key = (name, lengthscale.shape[-1] > 1)
+    if key not in _MADE:
+        _MADE[key] = _make(*key)
+    return functional_call(_MADE[key], {"kernel.raw_lengthscale": lengthscale.unsqueeze(-2)}, (x1, x2))
+
+
+def covariance(name: str, theta: Theta, x1: Tensor, x2: Tensor) -> Tensor:
+    """θ₁² k(x1, x2), without noise: [*, n, m]."""
+    return theta.variance[..., None, None] * correlation(name, theta.lengthscale, x1, x2)
+
+
+def cholesky(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """The lower factors of [*, n, n] and the jitter [*] that was added to each diagonal (0 where none was needed)."""
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    if not failed.any():
+        return factor, matrix.new_zeros(matrix.shape[:-2])
+    n = matrix.shape[-1]
+    flat, factors = matrix.reshape(-1, n, n), factor.reshape(-1, n, n).clone()
+    jitter = matrix.new_zeros(len(flat))
+    scale = flat.diagonal(dim1=-2, dim2=-1).mean(-1).abs().clamp_min(torch.finfo(matrix.dtype).tiny)
+    finite = flat.isfinite().all(-1).all(-1)
+    factors[~finite] = torch.nan
+    (broken,) = torch.nonzero((failed.flatten() > 0) & finite, as_tuple=True)
+    relative, last = JITTER
+    while len(broken):
+        if relative > last:
+            raise UserError(f"gp: a covariance matrix is not positive definite, even with a jitter of {last:g}")
+        jitter[broken] = relative * scale[broken]
+        lifted = flat[broken] + jitter[broken][:, None, None] * torch.eye(n).to(matrix)
+        factors[broken], failed = torch.linalg.cholesky_ex(lifted)
+        broken = broken[failed > 0]
+        relative *= 10
+    many = int((jitter > 0).sum())
+    if many:
+        log.warning("jitter of up to %.1e on %d of %d covariance matrices", jitter.max().item(), many, len(flat))
+    return factors.reshape(factor.shape), jitter.reshape(matrix.shape[:-2])
+
+
+def fit(name: str, theta: Theta, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Fit:
+    """Condition on data."""
+    return _fit(_with_noise(covariance(name, theta, x, x), theta.noise, mask), _masked(y, mask))
+
+
+def likelihood(name: str, theta: Theta, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Likelihood:
+    """L and ∂L/∂θ of each member of the batch."""
+    batch = torch.broadcast_shapes(theta.variance.shape, x.shape[:-2], y.shape[:-1])
+    p = theta.lengthscale.shape[-1]
+    flat = Theta(*(t.reshape(-1, p) if i == 0 else t.reshape(-1) for i, t in enumerate(theta.expand(batch))))
+    x, y = x.expand(*batch, *x.shape[-2:]), y.expand(*batch, y.shape[-1])
+    x, y = x.reshape(-1, *x.shape[-2:]), y.reshape(-1, y.shape[-1])
+    mask = None if mask is None else mask.expand(*batch, mask.shape[-1]).reshape(-1, mask.shape[-1])
+    found = [
+        _likelihood(name, Theta(*(t[piece] for t in flat)), x[piece], y[piece], None if mask is None else mask[piece])
+        for piece in pieces(len(x), x.shape[-2], x.element_size())
+    ]
+    value, *gradient, jitter = (torch.cat(parts) for parts in zip(*found, strict=True))
+    shaped = Theta(gradient[0].reshape(*batch, p), gradient[1].reshape(batch), gradient[2].reshape(batch))
+    return Likelihood(value.reshape(batch), shaped, jitter.reshape(batch))
+
+
+def predict(
+    name: str, theta: Theta, x: Tensor, y: Tensor, x_new: Tensor, mask: Tensor | None = None, noisy: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Mean and variance [*, m] of f at x_new [*, m, d], or of an observation there with `noisy`."""
+    return predict_from(name, theta, fit(name, theta, x, y, mask), x, x_new, mask, noisy)
+
+
+def predict_from(
+    name: str, theta: Theta, fitted: Fit, x: Tensor, x_new: Tensor, mask: Tensor | None = None, noisy: bool = False
+) -> tuple[Tensor, Tensor]:
+    """As `predict`, from data that are conditioned on already."""
+    cross = covariance(name, theta, x, x_new)  # [*, n, m]
+    if mask is not None:
+        cross = cross * mask[..., None]
+    mean = (cross.mT @ fitted.weights[..., None])[..., 0]
+    explained = torch.linalg.solve_triangular(fitted.factor, cross, upper=False).square().sum(-2)
+    variance = (theta.variance[..., None] - explained).clamp_min(0)  # below 0 by rounding only
+    return mean, variance + theta.noise[..., None] if noisy else variance
+
+
+def pieces(batch: int, n: int, element: int = 8) -> Iterator[slice]:
+    """Slices of a batch of n × n matrices, none of them above `PIECE_BYTES`."""
+    size = max(1, PIECE_BYTES // max(1, n * n * element))
+    return (slice(start, start + size) for start in range(0, batch, size))
+
+
+def _fit(c: Tensor, y: Tensor) -> Fit:
+    factor, jitter = cholesky(c)
+    return Fit(factor, torch.cholesky_solve(y[..., None], factor)[..., 0], jitter)
+
+
+def _likelihood(name: str, theta: Theta, x: Tensor, y: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
+    """L, its gradient in lengthscale, variance and noise, and the jitter; one batch axis."""
+    lengthscale = theta.lengthscale.detach().requires_grad_()
+    with torch.enable_grad():
+        k = correlation(name, lengthscale, x, x)
+    signal = theta.variance[:, None, None] * k.detach()
+    y = _masked(y, mask)
+    factor, weights, jitter = _fit(_with_noise(signal, theta.noise, mask), y)
+    count = x.shape[-2] if mask is None else mask.sum(-1)
+    log_determinant = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    value = 0.5 * ((y * weights).sum(-1) + log_determinant + count * math.log(2 * math.pi))
+    outer = 0.5 * (torch.cholesky_inverse(factor) - weights[:, :, None] * weights[:, None, :])  # ∂L/∂C
+    if mask is not None:
+        outer = outer * mask[:, :, None] * mask[:, None, :]
+    (by_lengthscale,) = torch.autograd.grad(k, lengthscale, outer * theta.variance[:, None, None])
+    by_variance = (outer * k.detach()).sum((-2, -1))
+    return value, by_lengthscale, by_variance, outer.diagonal(dim1=-2, dim2=-1).sum(-1), jitter
+
+
+def _with_noise(signal: Tensor, noise: Tensor, mask: Tensor | None) -> Tensor:
+    """C; a row that does not count becomes one of the identity, which adds nothing to L."""
+    diagonal = noise[..., None].expand(signal.shape[:-1])
+    if mask is not None:
+        signal = signal * mask[..., :, None] * mask[..., None, :]
+        diagonal = torch.where(mask > 0, diagonal, 1.0)
+    c = signal.clone()
+    c.diagonal(dim1=-2, dim2=-1).add_(diagonal)
+    return c
+
+
+def _masked(y: Tensor, mask: Tensor | None) -> Tensor:
+    return y if mask is None else y * mask
