@@ -160,19 +160,22 @@ class LocalWork:
     """What the experiment asks of a client in a round: `epochs` passes or `steps` batches, of `batch` samples.
 
     batch None is the client's whole data. With `steps`, passes follow one another until the steps are done. With
-    `poisson` every sample of the client joins every batch by itself, with probability batch/n.
+    `poisson` every sample of the client joins every batch by itself, with probability batch/n. With `nearest` a batch
+    is a random sample of the client and those next to it (Chen et al. 2020, for Gaussian processes).
     """
 
     epochs: int | None = None
     steps: int | None = None
     batch: int | None = None
     poisson: bool = False
+    nearest: bool = False
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> LocalWork:
         """From an experiment's `local` section."""
         batch = None if spec["batch"] == "full" else spec["batch"]
-        return cls(spec.get("epochs"), spec.get("steps"), batch, spec.get("sampling") == "poisson")
+        drawn = {name: spec.get("sampling") == name for name in ("poisson", "nearest")}
+        return cls(spec.get("epochs"), spec.get("steps"), batch, **drawn)
 
     def steps_for(self, size: int) -> tuple[int, int]:
         """(gradient steps a round, steps an epoch) of a client with `size` samples."""
@@ -185,7 +188,8 @@ class LocalWork:
         """The batches of each of the clients, one after the other from one stream."""
         if self.poisson:
             return self._draw_poisson(holdings, clients, round, rng)
-        return {k: self._draw_passes(holdings, k, round, rng) for k in clients}
+        one = self._draw_nearest if self.nearest else self._draw_passes
+        return {k: one(holdings, k, round, rng) for k in clients}
 
     def _draw_passes(self, holdings: Holdings, client: int, round: int, rng: np.random.Generator) -> Batches:
         """The client's batches: each epoch a fresh permutation of its rows, a short last batch padded."""
@@ -204,6 +208,17 @@ class LocalWork:
             weight = torch.from_numpy(np.tile(mask, epochs).reshape(-1, width)[:steps])
             weight = weight.to(holdings.samples.x.dtype)
         return Batches(round, steps, per_epoch, holdings.samples, index, weight)
+
+    def _draw_nearest(self, holdings: Holdings, client: int, round: int, rng: np.random.Generator) -> Batches:
+        """As many batches as passes would have, none of them short: random samples, each with those nearest to it."""
+        rows = torch.from_numpy(holdings.of(client))
+        steps, per_epoch = self.steps_for(len(rows))
+        width = min(self.batch, len(rows))
+        centres = torch.from_numpy(rng.permuted(np.tile(np.arange(len(rows)), (-(-steps // len(rows)), 1)), axis=1))
+        x = holdings.samples.x[rows].flatten(1)
+        distances = torch.cdist(x[centres.flatten()[:steps]], x)
+        index = rows[distances.topk(width, largest=False).indices.cpu()]
+        return Batches(round, steps, per_epoch, holdings.samples, index)
 
     def _draw_poisson(
         self, holdings: Holdings, clients: Iterable[int], round: int, rng: np.random.Generator

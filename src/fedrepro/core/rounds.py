@@ -251,7 +251,8 @@ def _log_own(log: MetricLog, r: Replicate, round: int, metrics: Iterable[Metric]
 def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: bool) -> float:
     """Log loss and score on every split: of each client (if asked) and as the mean weighted by p_k.
 
-    A split with a single holder is a global set, seen with the server's model. Returns the training loss.
+    A split with a single holder is a global set, seen with the server's model. A model that predicts from each client's
+    own training data has `assess_devices`. Returns the training loss.
     """
     training_loss = float("nan")
     for split, holdings in r.problem.federation.splits():
@@ -262,7 +263,10 @@ def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: 
         for k, w in models.items():
             by_model.setdefault(id(w), (w, []))[1].append(max(k, 0))
         losses, scores = np.zeros(len(holdings)), np.zeros(len(holdings))
-        if hasattr(task.model, "assess") and not everyone:
+        if hasattr(task.model, "assess_devices") and not everyone:
+            losses, scores, more = task.model.assess_devices(models, r.problem.federation, split)
+            _log_own(log, r, round, (m for m in more if each_client or m.client < 0))
+        elif hasattr(task.model, "assess") and not everyone:
             losses, scores = _assess(task, r, round, log, split, models)
         else:
             for w, clients in by_model.values():

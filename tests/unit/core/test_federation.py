@@ -190,3 +190,19 @@ def test_a_client_smaller_than_the_batch_gives_all_it_has():
     drawn = LocalWork(steps=3, batch=9, poisson=True).draw(numbered([2]), [0], 0, np.random.default_rng(0))[0]
     assert [seen_in(drawn, t, t + 1) for t in range(3)] == [[0, 1]] * 3
     assert drawn.size == 2.0
+
+
+def test_a_nearest_batch_is_a_sample_and_those_next_to_it():
+    x = torch.tensor([0.0, 1.0, 2.0, 10.0, 11.0, 12.0, 50.0])[:, None].double()
+    holdings = Holdings(Samples(x, torch.zeros(7)), np.arange(7), np.array([0, 6, 7]))
+    drawn = LocalWork(epochs=3, batch=3, nearest=True).draw(holdings, [0, 1], 0, np.random.default_rng(1))
+    assert drawn[0].steps == 6
+    assert {tuple(sorted(rows)) for rows in drawn[0].index.tolist()} == {(0, 1, 2), (3, 4, 5)}
+    assert drawn[1].index.tolist() == [[6]] * 3
+
+
+def test_every_sample_is_the_centre_of_a_nearest_batch_equally_often():
+    x = 2.0 ** torch.arange(5)[:, None].double()
+    holdings = Holdings(Samples(x, torch.zeros(5)), np.arange(5), np.array([0, 5]))
+    drawn = LocalWork(steps=15, batch=1, nearest=True).draw(holdings, [0], 0, np.random.default_rng(1))
+    assert np.bincount(drawn[0].index.flatten()).tolist() == [3] * 5
