@@ -36,7 +36,7 @@ SHAPES: dict[str, tuple[int, ...]] = {"char_lstm": (4,), "cnn": (1, 16, 16), "om
 SYMBOLS = ("char_lstm",)
 RAGGED = (5, 3, 8, 6, 2, 5)
 #: outputs of models whose outputs are targets, not classes
-OUTPUTS: dict[str, int] = {"linear_outputs": 1}
+OUTPUTS: dict[str, int] = {"gaussian_process": 1, "linear_outputs": 1}
 
 
 def params(**values: Any) -> Params:
@@ -195,6 +195,9 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "fed_sgld_coupled": [{"lr": 0.05, "beta": 0.01, "burn_in": 1}, {"lr": 0.1, "clip": 2.0}],
     "fedavg": [{"lr": 0.05, "decay": 0.9}, {"lr": 0.1, "decay": 0.8}],
     "fedavg_matched": [{"lr": 0.1, "shape": "cosine"}, {"lr": 0.2, "schedule": "sa"}],
+    "fedavg_transfer": [{"lr": 0.05}, {"lr": 0.1}],
+    "fgpr": [{"lr": 0.05}, {"lr": 0.02, "optimiser": "sgd", "schedule": "inverse"}],
+    "gp_separate": [{"lr": 0.05}, {"lr": 0.02, "optimiser": "sgd", "scale": "natural"}],
     "fedpd": [{"lr": 0.05, "gamma": 0.5}, {"lr": 0.1, "start": "own"}],
     "fedpd_noisy": [{"lr": 0.05, "beta": 0.01, "clip": 5.0}, {"lr": 0.1, "beta": 0.02, "clip": 2.0, "account": True}],
     "fedmgda_plus": [{"lr": 0.05}, {"lr": 0.1, "epsilon": 0.2}],
@@ -219,6 +222,8 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
 }
 #: methods that ask for a model with parts that are a client's own, and the contract's cases that have one
 CASES_OF: dict[str, tuple[str, ...]] = {
+    "fgpr": ("gaussian process, mini-batch", "gaussian process, full batch"),
+    "gp_separate": ("gaussian process, mini-batch", "gaussian process, full batch"),
     "hm2_ep": ("linear, full batch",),
     "hm2_newcomers": ("linear, full batch",),
     "omni_fedge": ("mlp, five steps",),

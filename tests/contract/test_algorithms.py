@@ -44,6 +44,11 @@ CASES = {
     "softmax, mini-batch": ("softmax", MINI_BATCH),
     "mlp, five steps": ("mlp", LocalWork(steps=5, batch=3)),
 }
+#: a prior's likelihood is nothing that other methods can train
+PRIORS = {
+    "gaussian process, mini-batch": ("gaussian_process", MINI_BATCH),
+    "gaussian process, full batch": ("gaussian_process", FULL_BATCH),
+}
 
 #: methods without rounds have no clients' work to hold to anything: their own tests say what they compute
 ITERATIVE = [name for name, make in ALGORITHMS.items() if make.iterative]
@@ -58,7 +63,7 @@ def case_of(name: str, case: str) -> str:
 
 
 def start(name: str, case: str = "softmax, mini-batch", seeds=tuple(BY_SEED), **options):
-    model, work = CASES[case_of(name, case)]
+    model, work = (CASES | PRIORS)[case_of(name, case)]
     by_seed = {seed: f for seed, f in federations(model, BY_SEED).items() if seed in seeds}
     plan = make_plan(3, work, "uniform", client_metrics="always")
     return run(make_task(model), by_seed, plan, *settings_of(name), **options)
@@ -168,7 +173,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(name, strate
 @every_algorithm
 def test_all_algorithms_of_a_seed_get_the_same_batches_cohorts_and_initial_model(name):
     noted = {}
-    model, work = CASES[case_of(name, "softmax, mini-batch")]
+    model, work = (CASES | PRIORS)[case_of(name, "softmax, mini-batch")]
     for method in ("fedavg", name):
         seen = []
         spies = [spying(a, seen) for a in settings_of(method)[:1]]
@@ -187,7 +192,7 @@ def test_all_algorithms_of_a_seed_get_the_same_batches_cohorts_and_initial_model
 @every_algorithm
 def test_a_client_update_is_pure(name):
     """It changes nothing that it is given, and gives the same again."""
-    model, work = CASES[case_of(name, "softmax, mini-batch")]
+    model, work = (CASES | PRIORS)[case_of(name, "softmax, mini-batch")]
     task, seen = make_task(model), []
     plan = make_plan(2, work, "uniform")
     (replicate,) = run(task, federations(model, {0: RAGGED}), plan, spying(settings_of(name)[0], seen)).replicates
@@ -241,7 +246,7 @@ def test_a_client_alone_on_the_smallest_data_runs(name):
     hyper = {"servers": 1} if "servers" in {f.name for f in dataclasses.fields(ALGORITHMS[name])} else {}
     (algorithm, *_) = settings_of(name)
     algorithm = dataclasses.replace(algorithm, **hyper)
-    model, work = CASES[case_of(name, "softmax, mini-batch")]
+    model, work = (CASES | PRIORS)[case_of(name, "softmax, mini-batch")]
     found = run(make_task(model), federations(model, {0: [1]}), make_plan(2, work), algorithm)
     assert np.isfinite(found.values("loss")).all()
 

@@ -10,6 +10,7 @@ from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.algorithms.fedavg_matched import FedAvgMatched
 from fedrepro.algorithms.fedavg_newcomers import FedAvgNewcomers
 from fedrepro.algorithms.fedmgda_plus import FedMGDAPlus
+from fedrepro.algorithms.fedavg_transfer import FedAvgTransfer
 from fedrepro.algorithms.fedpd import FedPD
 from fedrepro.algorithms.fedpd_noisy import FedPDNoisy
 from fedrepro.algorithms.fedprox import FedProx
@@ -18,6 +19,9 @@ from fedrepro.algorithms.fedsgd_authors import FedSGDAuthors
 from fedrepro.algorithms.fedsgd_scaled import FedSGDScaled
 from fedrepro.algorithms.gifair_global import GIFAIRGlobal
 from fedrepro.algorithms.gifair_per import GIFAIRPer
+from fedrepro.algorithms.fgpr import FGPR
+from fedrepro.algorithms.gp_maximum import GPMaximum
+from fedrepro.algorithms.gp_separate import GPSeparate
 from fedrepro.algorithms.hm1 import HM1
 from fedrepro.algorithms.hm2_ep import HM2EP
 from fedrepro.algorithms.hm2_newcomers import HM2Newcomers
@@ -44,6 +48,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedavg_matched": FedAvgMatched,
     "fedavg_newcomers": FedAvgNewcomers,
     "fedmgda_plus": FedMGDAPlus,
+    "fedavg_transfer": FedAvgTransfer,
     "fedpd": FedPD,
     "fedpd_noisy": FedPDNoisy,
     "fedprox": FedProx,
@@ -52,6 +57,9 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedsgd_scaled": FedSGDScaled,
     "gifair_global": GIFAIRGlobal,
     "gifair_per": GIFAIRPer,
+    "fgpr": FGPR,
+    "gp_maximum": GPMaximum,
+    "gp_separate": GPSeparate,
     "hm1": HM1,
     "hm2_ep": HM2EP,
     "hm2_newcomers": HM2Newcomers,

@@ -42,8 +42,12 @@ def maximise(
     minima: Sequence[float] = MINIMA,
     starts: Sequence[Sequence[float]] = STARTS,
     iterations: int = 200,
+    lengthscale: Tensor | None = None,
 ) -> Maximum:
-    """devices: (x [n, d], y [n]) of each; weights: p_k, equal ones where not given. θ without batch axes."""
+    """devices: (x [n, d], y [n]) of each; weights: p_k, equal ones where not given. θ without batch axes.
+
+    lengthscale [p]: where it is known and only the variances are sought.
+    """
     from scipy.optimize import minimize  # here, because only this needs it
 
     weights = np.full(len(devices), 1 / len(devices)) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -67,8 +71,12 @@ def maximise(
     ]
     bounds = [(np.log(low), np.log(high)) for low, high in limits]
     best, evaluations = None, 0
-    for lengthscale, variance, noise in starts:
-        start = np.log([*[lengthscale * np.sqrt(dimensions)] * p, variance, max(noise, minima[2])])
+    for scale, variance, noise in starts:
+        own = [scale * np.sqrt(dimensions)] * p
+        if lengthscale is not None:
+            own = lengthscale.tolist()
+            bounds[:p] = np.log(own)[:, None]
+        start = np.log([*own, variance, max(noise, minima[2])])
         options = {"maxiter": iterations, "ftol": 1e-10, "gtol": 1e-6}
         found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         evaluations += found.nfev

@@ -9,6 +9,7 @@ from torch import nn
 from fedrepro.models.lenet5 import LeNet5
 from fedrepro.models.char_lstm import CharLSTM
 from fedrepro.models.cnn import CNN
+from fedrepro.models.gaussian_process import GaussianProcess
 from fedrepro.models.linear import LinearRegression
 from fedrepro.models.linear_outputs import LinearOutputs
 from fedrepro.models.mlp import MLP
@@ -20,6 +21,7 @@ MODELS: dict[str, type[nn.Module]] = {
     "lenet5": LeNet5,
     "char_lstm": CharLSTM,
     "cnn": CNN,
+    "gaussian_process": GaussianProcess,
     "linear": LinearRegression,
     "linear_outputs": LinearOutputs,
     "mlp": MLP,

@@ -1,0 +1,38 @@
+"""FedAvg with devices that come too late (thesis App. C.3): the last `newcomers` devices take no part in training
+and use the server's model as it is. Without newcomers this is FedAvg.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.core.params import weighted_sum
+from fedrepro.errors import UserError
+
+
+@dataclass(frozen=True)
+class FedAvgTransfer(FedAvg):
+    newcomers: int = 0
+
+    server_only = FedAvg.server_only | {"newcomers"}
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.require(self.newcomers >= 0, "newcomers", "must not be negative")
+
+    def resolve(self, problem):
+        devices = len(problem.federation)
+        if self.newcomers >= devices:
+            raise UserError(f"{type(self).__name__}: newcomers = {self.newcomers}: there are {devices} devices")
+        return self
+
+    def init(self, problem, w):
+        return {**super().init(problem, w), "old": len(problem.federation) - self.newcomers}
+
+    def participants(self, state, clients):
+        return clients[clients < state["old"]] if self.newcomers else clients
+
+    def server_update(self, state, uploads, cohort):
+        weights = cohort.weights / cohort.weights.sum() if self.newcomers else cohort.weights
+        return {**state, "w": weighted_sum(uploads, weights)}
