@@ -9,6 +9,9 @@ least value), the average on the natural scale. `scale: natural` is Algorithm 4.
 values. `schedule: inverse` is η ~ 1/t, as the theorems ask for: η_t = lr · delay / (delay + t), t counting all local
 steps. `known: lengthscale` holds l at the truth of simulated data, which the theorems suppose known.
 
+`period` (Remark 26): the server sends θ once in so many rounds, and the devices go on from where they were in
+the rounds between; with a round of one step it is E. From `rounds` on it is one-shot communication.
+
 `last_weight` (Fig. 4.8) gives the last device this weight and the others what is left, in proportion to their p_k.
 `newcomers` (App. C.3): see fedavg_transfer.py.
 
@@ -41,6 +44,7 @@ class FGPR(FedAvgTransfer):
     delay: float = 10.0
     known: str = "nothing"
     last_weight: float | None = None
+    period: int = 1
 
     server_only = FedAvgTransfer.server_only | {"last_weight"}
 
@@ -54,6 +58,7 @@ class FGPR(FedAvgTransfer):
         ):
             self.require(getattr(self, key) in valid, key, f"one of {', '.join(valid)}")
         self.require(self.delay > 0, "delay", "must be positive")
+        self.require(self.period >= 1, "period", "must be 1 or more")
         self.require(self.last_weight is None or 0 <= self.last_weight <= 1, "last_weight", "must lie in [0, 1]")
 
     def init(self, problem, w):
@@ -63,8 +68,11 @@ class FGPR(FedAvgTransfer):
             w = Params({**w, "lengthscale": true_lengthscale(problem.federation, w["lengthscale"])})
         return {**super().init(problem, w), "uploaded": 0.0}
 
+    def init_client(self, problem, client, w):
+        return w if self.period > 1 else None
+
     def client_update(self, task, message, local, batches):
-        model, theta = task.model, message
+        model, theta = task.model, local if batches.round % self.period else message
         raw = model.to_raw(theta) if self.scale == "softplus" else theta
         first = second = raw * 0.0
         for t, batch in enumerate(batches):
@@ -83,8 +91,8 @@ class FGPR(FedAvgTransfer):
                 raw = Params({name: v.clamp_min(model.minima[name]) for name, v in raw.items()})
             theta = model.from_raw(raw) if self.scale == "softplus" else raw
         if self.known == "lengthscale":
-            theta = Params({**theta, "lengthscale": message["lengthscale"]})
-        return theta, local
+            theta = Params({**theta, "lengthscale": message["lengthscale"]})  # not what rounding makes of it
+        return theta, theta if self.period > 1 else None
 
     def rate(self, t: int):
         """η of the local step t, counted from the first round on."""

@@ -21,7 +21,7 @@ class GPSeparate(FGPR):
         return clients
 
     def client_update(self, task, message, local, batches):
-        w, _ = super().client_update(task, local, None, batches)
+        w, _ = super().client_update(task, local, local, batches)
         return w, w
 
     def model(self, state, local, client):

@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
-from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
 from torch import Tensor
 from torch.func import functional_call
 
@@ -70,7 +69,7 @@ class Likelihood(NamedTuple):
 class _Correlation(torch.nn.Module):
     """gpytorch's kernel as a function of its lengthscale, whatever the batch axes of that: [*, n, d] → [*, n, m]."""
 
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: torch.nn.Module):
         super().__init__()
         self.kernel = kernel
 
@@ -88,6 +87,8 @@ class _Lengthscale(torch.nn.Module):
 def _make(name: str, ard: bool) -> _Correlation:
     if name not in KERNELS:
         raise UserError(f"gp: kernel = '{name}' is unknown{nearest(name, KERNELS)}")
+    from gpytorch.kernels import MaternKernel, RBFKernel  # here, because every job imports this module and few need it
+
     dimensions = 2 if ard else None  # gpytorch only asks whether it is more than one
     kernel = RBFKernel(ard_num_dims=dimensions) if name == "rbf" else MaternKernel(1.5, ard_num_dims=dimensions)
     kernel.raw_lengthscale_constraint = _Lengthscale()

@@ -56,7 +56,10 @@ def maximise(
     stacks = _by_size(devices, weights)
     count = float(sum(w * len(y) for w, (_, y) in zip(weights, devices, strict=True)))
 
-    def objective(log_theta: np.ndarray) -> tuple[float, np.ndarray]:
+    fixed = np.empty(0) if lengthscale is None else np.log(lengthscale.numpy())
+
+    def objective(free: np.ndarray) -> tuple[float, np.ndarray]:
+        log_theta = np.append(fixed, free)
         theta = _theta(np.exp(log_theta), p, stacks[0][0])
         value, gradient = 0.0, np.zeros(p + 2)
         for x, y, w in stacks:
@@ -64,25 +67,19 @@ def maximise(
             value += (w @ at.value).item()
             gradient += torch.cat([w @ at.gradient.lengthscale, (w @ torch.stack(at.gradient[1:], -1))]).numpy()
         # over the samples, so that one tolerance serves devices of all sizes
-        return value / count, gradient * np.exp(log_theta) / count
+        return value / count, (gradient * np.exp(log_theta) / count)[len(fixed) :]
 
-    limits = [
-        (low, high) for i, (low, high) in enumerate(zip(minima, MAXIMA, strict=True)) for _ in range(p if i == 0 else 1)
-    ]
-    bounds = [(np.log(low), np.log(high)) for low, high in limits]
+    limits = np.log(np.stack([minima, MAXIMA], axis=1))
+    bounds = np.repeat(limits, [p, 1, 1], axis=0)[len(fixed) :]
     best, evaluations = None, 0
-    for scale, variance, noise in starts:
-        own = [scale * np.sqrt(dimensions)] * p
-        if lengthscale is not None:
-            own = lengthscale.tolist()
-            bounds[:p] = np.log(own)[:, None]
-        start = np.log([*own, variance, max(noise, minima[2])])
+    for scale, variance, noise in starts if lengthscale is None else starts[:1]:  # one: the rest has one maximum
+        start = np.log([*[scale * np.sqrt(dimensions)] * p, variance, max(noise, minima[2])])[len(fixed) :]
         options = {"maxiter": iterations, "ftol": 1e-10, "gtol": 1e-6}
         found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         evaluations += found.nfev
         if best is None or found.fun < best.fun:
             best = found
-    theta = _theta(np.exp(best.x), p, stacks[0][0])
+    theta = _theta(np.exp(np.append(fixed, best.x)), p, stacks[0][0])
     return Maximum(theta, float(best.fun) * count, evaluations, bool(best.success))
 
 

@@ -131,6 +131,19 @@ def test_a_mini_batch_gradient_is_biased():
     torch.testing.assert_close(mean, whole)
 
 
+def test_a_long_period_is_one_shot_communication():
+    """The average of devices that train on their own; with a period of 1 nothing is kept between rounds."""
+    data = [device(12, 0), device(4, 1)]
+    sgd = {"lr": 0.3, "optimiser": "sgd", "schedule": "inverse"}
+    shot = final(data, FGPR(**sgd, period=9), rounds=4, work=ONE_STEP)
+    each = [final([one], FGPR(**sgd), rounds=4, work=ONE_STEP) for one in data]
+    for name, value in shot.items():
+        torch.testing.assert_close(value, 0.75 * each[0][name] + 0.25 * each[1][name])
+    two = final(data, FGPR(**sgd, period=2), rounds=2, work=ONE_STEP)
+    steps = final(data, FGPR(**sgd), rounds=1, work=LocalWork(steps=2))
+    torch.testing.assert_close(dict(two), dict(steps))
+
+
 def test_all_weight_on_the_last_device_leaves_it_on_its_own():
     data = [device(12, 0), device(12, 1), device(6, 2)]
     shared, alone = final(data, FGPR(lr=0.05, last_weight=1.0), 4), final(data[2:], FGPR(lr=0.05), 4)
