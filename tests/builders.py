@@ -34,9 +34,10 @@ HYPER: dict[str, dict[str, Any]] = {"mlp": {"hidden": [4]}, "resnet9": {"width":
 SHAPES: dict[str, tuple[int, ...]] = {"char_lstm": (4,), "cnn": (1, 16, 16), "omni_cnn": (1, 6, 6)}
 #: models whose samples are symbols, as many as there are outputs
 SYMBOLS = ("char_lstm",)
+SHAPES: dict[str, tuple[int, ...]] = {"omni_cnn": (1, 6, 6), "polynomial": (1,)}
 RAGGED = (5, 3, 8, 6, 2, 5)
 #: outputs of models whose outputs are targets, not classes
-OUTPUTS: dict[str, int] = {"gaussian_process": 1, "linear_outputs": 1}
+OUTPUTS: dict[str, int] = {"gaussian_process": 1, "linear_outputs": 1, "network": 1, "polynomial": 1}
 
 
 def params(**values: Any) -> Params:
@@ -82,7 +83,7 @@ def federations(model: str, sizes: Mapping[int, Sequence[int]], features: int = 
     if MODELS[model].objective == "cross_entropy":
         y = rng.integers(0, 3, total)
     else:
-        y = x @ rng.normal(size=features) + 0.5 * owner + rng.normal(size=total)
+        y = x @ rng.normal(size=shape[0]) + 0.5 * owner + rng.normal(size=total)
     samples = Samples(torch.from_numpy(x), torch.from_numpy(y))
     starts = np.cumsum([0, *map(sum, sizes.values())])[:-1]
     return {seed: Federation(holdings(samples, sizes[seed], at)) for seed, at in zip(sizes, starts, strict=True)}

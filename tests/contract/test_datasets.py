@@ -59,6 +59,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "equal_devices": [{"clients": 3}],
     "iid": [{"clients": 3}],
     "k_classes": [{"clients": 50, "classes": 2}],
+    "newcomers": [{"old": 2, "new": 1}],
     "omni_skewed": [{"clients": 3, "samples": 20, "test_samples": 25}],
     "omni_stratified": [{"clients": 3, "samples": 20, "test_samples": 25}],
     "super_cluster_dirichlet": [
@@ -77,6 +78,7 @@ MUST_APPLY = {
     "cifar10": ["iid", "dirichlet", "super_cluster_dirichlet"],
     "cifar100": ["iid", "dirichlet", "super_cluster_dirichlet 1"],
     "cmapss": ["by_client"],
+    "cmapss_engines": ["newcomers"],
     "dfl_line": ["by_client"],
     "emnist": ["k_classes"],
     "emnist pooled": ["k_classes", "three_groups"],

@@ -9,6 +9,7 @@ from fedrepro.datasets.base import Dataset, Entry, Source, Split
 from fedrepro.datasets.cifar10 import cifar10
 from fedrepro.datasets.cifar100 import cifar100
 from fedrepro.datasets.cmapss import cmapss, cmapss_size
+from fedrepro.datasets.cmapss_engines import cmapss_engines, cmapss_engines_size
 from fedrepro.datasets.cmapss_polynomial import cmapss_polynomial, cmapss_polynomial_size
 from fedrepro.datasets.dfl_line import dfl_line, dfl_line_size
 from fedrepro.datasets.emnist import emnist
@@ -52,6 +53,7 @@ DATASETS: dict[str, Entry] = {
     ),
     "stl10": Entry(stl10, seeded=False, size=image_size(stl10), files="stl10"),
     "cmapss": Entry(cmapss, seeded=False, size=cmapss_size, files="cmapss"),
+    "cmapss_engines": Entry(cmapss_engines, seeded=False, size=cmapss_engines_size, files="cmapss"),
     "cmapss_polynomial": Entry(cmapss_polynomial, seeded=False, size=cmapss_polynomial_size, files="cmapss"),
     "sarcos": Entry(sarcos, seeded=False, size=sarcos_size, files="sarcos"),
     "student": Entry(student, seeded=False, size=student_size, files="student"),

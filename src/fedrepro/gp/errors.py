@@ -8,7 +8,7 @@ a normal law also nlpd, the mean negative log density of the targets, and covera
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -58,14 +58,18 @@ def output_names(federation: Federation, outputs: int) -> list[str]:
 
 
 def device_errors(
-    predictions: dict[int, Prediction], federation: Federation, split: str, names: Sequence[str]
+    predictions: dict[int, Prediction],
+    federation: Federation,
+    split: str,
+    names: Sequence[str],
+    targets: Callable[[Tensor], Tensor] = columns,
 ) -> tuple[np.ndarray, list[Metric]]:
-    """(mean square error of each device [K], a mean over its outputs; the metrics)."""
+    """(mean square error of each device [K], a mean over its outputs; the metrics). targets: y as the model has it."""
     holdings = getattr(federation, split)
     squares, trivial, density, inside = [], [], [], []
     for k, (mean, variance) in predictions.items():
-        y = columns(holdings.samples.y[holdings.of(k)])
-        own = columns(federation.train.samples.y[federation.train.of(k)]).mean(0)
+        y = targets(holdings.samples.y[holdings.of(k)])
+        own = targets(federation.train.samples.y[federation.train.of(k)]).mean(0)
         squares.append((mean - y).square().mean(0))
         trivial.append((own - y).square().mean(0))
         if variance is not None:

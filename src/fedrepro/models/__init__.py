@@ -13,8 +13,10 @@ from fedrepro.models.gaussian_process import GaussianProcess
 from fedrepro.models.linear import LinearRegression
 from fedrepro.models.linear_outputs import LinearOutputs
 from fedrepro.models.mlp import MLP
+from fedrepro.models.network import Network
 from fedrepro.models.omni_cnn import OmniCNN
 from fedrepro.models.resnet9 import ResNet9
+from fedrepro.models.polynomial import Polynomial
 from fedrepro.models.softmax import SoftmaxRegression
 
 MODELS: dict[str, type[nn.Module]] = {
@@ -25,7 +27,9 @@ MODELS: dict[str, type[nn.Module]] = {
     "linear": LinearRegression,
     "linear_outputs": LinearOutputs,
     "mlp": MLP,
+    "network": Network,
     "omni_cnn": OmniCNN,
     "resnet9": ResNet9,
+    "polynomial": Polynomial,
     "softmax": SoftmaxRegression,
 }

@@ -13,6 +13,7 @@ from fedrepro.partitions.equal_devices import equal_devices
 from fedrepro.partitions.iid import iid
 from fedrepro.partitions.inside import INSIDE
 from fedrepro.partitions.k_classes import k_classes
+from fedrepro.partitions.newcomers import newcomers
 from fedrepro.partitions.omni_fedge import omni_skewed, omni_stratified
 from fedrepro.partitions.super_cluster_dirichlet import super_cluster_dirichlet
 from fedrepro.partitions.three_groups import three_groups
@@ -23,6 +24,7 @@ PARTITIONS: dict[str, Callable[..., Assignment]] = {
     "equal_devices": equal_devices,
     "iid": iid,
     "k_classes": k_classes,
+    "newcomers": newcomers,
     "omni_skewed": omni_skewed,
     "omni_stratified": omni_stratified,
     "super_cluster_dirichlet": super_cluster_dirichlet,

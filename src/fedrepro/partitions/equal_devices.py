@@ -16,9 +16,9 @@ from fedrepro.partitions.pool import check_clients
 
 
 def equal_devices(
-    dataset: Dataset, rng: np.random.Generator, *, clients: int, samples: int | None = None
+    dataset: Dataset, rng: np.random.Generator, *, clients: int, samples: int | None = None, at_most: int | None = None
 ) -> Assignment:
-    """samples: of training, on each device; as many as there are for each where it is not given."""
+    """samples: of training, on each device; as many as there are for each where it is not given, up to `at_most`."""
     check_clients(clients, len(dataset.train), "equal_devices")
     rows = {}
     for name, split in dataset.splits().items():
@@ -27,6 +27,8 @@ def equal_devices(
             if not 1 <= samples <= each:
                 raise UserError(f"equal_devices: samples = {samples}: there are 1 to {each} for each device")
             each = samples
+        if name == "train" and at_most is not None:
+            each = min(each, at_most)
         if not each:
             raise UserError(f"equal_devices: clients = {clients}: there are only {len(split)} {name} samples")
         rows[name] = list(rng.permutation(len(split))[: clients * each].reshape(clients, each))

@@ -327,3 +327,15 @@ def test_the_standin_is_a_function_of_its_stream():
     assert all(np.array_equal(a, b) for a, b in zip(one, same, strict=True))
     assert not np.array_equal(one[0], other[0])
     assert [len(table) for table in one] == [50, 10]
+
+
+def test_pooled_rows_are_all_rows_once_and_standardised_columns_have_mean_0_and_sd_1():
+    plain = sarcos(Source(np.random.default_rng(0), mode="standin"), outputs=[1, 3])
+    pooled = sarcos(Source(np.random.default_rng(0), mode="standin"), outputs=[1, 3], pooled=True, standardised=True)
+    assert pooled.test is None
+    assert "overlap" not in pooled.facts
+    assert len(pooled.train) == len(plain.train) + (~plain.facts["overlap"]).sum()
+    for table in (pooled.train.x, pooled.train.y):
+        np.testing.assert_allclose(table.mean(0), 0, atol=1e-9)
+        np.testing.assert_allclose(table.std(0, ddof=1), 1)
+    assert np.corrcoef(pooled.train.y[: len(plain.train), 1], plain.train.y[:, 1])[0, 1] == pytest.approx(1)

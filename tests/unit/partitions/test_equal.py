@@ -63,3 +63,10 @@ def test_a_client_gets_samples_from_everywhere_and_others_with_another_seed(make
 def test_what_cannot_be_dealt_is_refused(make, options, message):
     with pytest.raises(UserError, match=message):
         make(measured(10, test=3), rng(), **options)
+
+
+def test_devices_hold_at_most_so_many():
+    data = measured(100, test=10)
+    assert sizes_of(equal_devices(data, rng(), clients=4, at_most=7)) == [7] * 4
+    assert sizes_of(equal_devices(data, rng(), clients=4, at_most=99)) == [25] * 4
+    assert sizes_of(equal_devices(data, rng(), clients=4, at_most=7), "test") == [2] * 4

@@ -135,6 +135,7 @@ def test_cuts_inside_lose_nothing_and_share_nothing(data, clients, seed, name, t
 OPTIONS = {
     "dirichlet": {"clients": 3, "alpha": 1.0},
     "k_classes": {"clients": 40, "classes": 2},
+    "newcomers": {"old": 12},
     "super_cluster_dirichlet": {"clients": 3, "clusters": "cifar10"},
     "three_groups": {"clients": 10, "samples": 43},
 }
