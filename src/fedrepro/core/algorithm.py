@@ -7,7 +7,7 @@ evaluation, logging, checkpoints and divergence are the engine's (`fedrepro.core
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
@@ -104,7 +104,11 @@ def pairs(name: str, matrix: torch.Tensor) -> Iterator[Metric]:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """Base of all methods. Subclasses are frozen dataclasses whose fields are the hyper-parameters."""
+    """Base of all methods. Subclasses are frozen dataclasses whose fields are the hyper-parameters.
+
+    A method whose result is no model of the task's (a centralised predictor) has `assess(problem, state, split)`: loss
+    [K] and score [K] of the clients and more metrics, or None for a split that it says nothing on.
+    """
 
     #: hyper-parameters that `client_update` never reads: settings that differ in them are still stacked
     server_only: ClassVar[frozenset[str]] = frozenset()
@@ -128,6 +132,11 @@ class Algorithm:
     def init(self, problem: Problem, w: Params) -> State:
         """The server's state before the first round, from the common initial model."""
         return {"w": w}
+
+    @classmethod
+    def init_all(cls, runs: Sequence[tuple[Self, Problem, Params]]) -> list[State]:
+        """`init` of all replicates of a job; for methods that compute several at once."""
+        return [algorithm.init(problem, w) for algorithm, problem, w in runs]
 
     def participants(self, state: State, clients: np.ndarray) -> np.ndarray:
         """Those of the sampled clients that can be reached."""

@@ -113,8 +113,9 @@ def train(
             r.state, r.local, r.diverged = state, local, diverged
     else:
         iterative = replicates[0].algorithm.iterative
-        for r in replicates:
-            r.state = r.algorithm.init(r.problem, r.w)
+        states = type(replicates[0].algorithm).init_all([(r.algorithm, r.problem, r.w) for r in replicates])
+        for r, state in zip(replicates, states, strict=True):
+            r.state = state
         _record(task, replicates, plan, 0 if iterative else plan.rounds, log)
         if not iterative:
             return log, counts
@@ -252,33 +253,53 @@ def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: 
     """Log loss and score on every split: of each client (if asked) and as the mean weighted by p_k.
 
     A split with a single holder is a global set, seen with the server's model. A model that predicts from each client's
-    own training data has `assess_devices`. Returns the training loss.
+    own training data has `assess_devices`, a method that has no model `assess`. Returns the loss of the first split
+    (training).
     """
-    training_loss = float("nan")
+    first_loss = None
     for split, holdings in r.problem.federation.splits():
         everyone = len(holdings) == 1 and len(r.problem.federation) > 1
         holders = [-1] if everyone else np.flatnonzero(holdings.sizes).tolist()
-        models = {k: r.algorithm.model(r.state, None if everyone else r.local_of(k), k) for k in holders}
-        by_model: dict[int, tuple[Params, list[int]]] = {}
-        for k, w in models.items():
-            by_model.setdefault(id(w), (w, []))[1].append(max(k, 0))
-        losses, scores = np.zeros(len(holdings)), np.zeros(len(holdings))
-        if hasattr(task.model, "assess_devices") and not everyone:
-            losses, scores, more = task.model.assess_devices(models, r.problem.federation, split)
-            _log_own(log, r, round, (m for m in more if each_client or m.client < 0))
-        elif hasattr(task.model, "assess") and not everyone:
-            losses, scores = _assess(task, r, round, log, split, models)
+        if hasattr(r.algorithm, "assess"):
+            assessed = r.algorithm.assess(r.problem, r.state, split)
+            if assessed is None:
+                continue
+            losses, scores = _log_assessed(log, r, round, assessed, each_client)
         else:
-            for w, clients in by_model.values():
-                losses[clients], scores[clients] = (v.numpy() for v in task.evaluate(w, holdings, clients))
+            losses, scores = _losses_and_scores(task, r, round, log, split, holders, each_client)
         weights = np.ones(1) if everyone else _weights(r.problem.weights, holdings)
         for name, values in (("loss", losses), (task.score_name, scores)):
             log.add(r.run, round, name, float(weights @ values), split=split)
             if each_client and not everyone:
                 log.add_many(r.run, round, name, values[holders], split=split, clients=holders)
-        if split == "train":
-            training_loss = float(weights @ losses)
-    return training_loss
+        first_loss = float(weights @ losses) if first_loss is None else first_loss
+    return first_loss
+
+
+def _losses_and_scores(
+    task: Task, r: Replicate, round: int, log: MetricLog, split: str, holders: list[int], each_client: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """[K] and [K], or of the one holder of a global set (holders [−1])."""
+    everyone, holdings = holders == [-1], getattr(r.problem.federation, split)
+    models = {k: r.algorithm.model(r.state, None if everyone else r.local_of(k), k) for k in holders}
+    if hasattr(task.model, "assess_devices") and not everyone:
+        return _log_assessed(log, r, round, task.model.assess_devices(models, r.problem.federation, split), each_client)
+    if hasattr(task.model, "assess") and not everyone:
+        return _assess(task, r, round, log, split, models)
+    by_model: dict[int, tuple[Params, list[int]]] = {}
+    for k, w in models.items():
+        by_model.setdefault(id(w), (w, []))[1].append(max(k, 0))
+    losses, scores = np.zeros(len(holdings)), np.zeros(len(holdings))
+    for w, clients in by_model.values():
+        losses[clients], scores[clients] = (v.numpy() for v in task.evaluate(w, holdings, clients))
+    return losses, scores
+
+
+def _log_assessed(log: MetricLog, r: Replicate, round: int, assessed: tuple, each_client: bool):
+    """(losses [K], scores [K]) of an assessment, whose other metrics are logged."""
+    losses, scores, more = assessed
+    _log_own(log, r, round, (m for m in more if each_client or m.client < 0))
+    return losses, scores
 
 
 def _assess(task: Task, r: Replicate, round: int, log: MetricLog, split: str, models: dict[int, Params]):
