@@ -20,6 +20,7 @@ from fedrepro.algorithms.fedsgd_scaled import FedSGDScaled
 from fedrepro.algorithms.gifair_global import GIFAIRGlobal
 from fedrepro.algorithms.gifair_per import GIFAIRPer
 from fedrepro.algorithms.fgpr import FGPR
+from fedrepro.algorithms.gp_baseline import GPBaseline
 from fedrepro.algorithms.gp_maximum import GPMaximum
 from fedrepro.algorithms.gp_separate import GPSeparate
 from fedrepro.algorithms.hm1 import HM1
@@ -58,6 +59,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "gifair_global": GIFAIRGlobal,
     "gifair_per": GIFAIRPer,
     "fgpr": FGPR,
+    "gp_baseline": GPBaseline,
     "gp_maximum": GPMaximum,
     "gp_separate": GPSeparate,
     "hm1": HM1,

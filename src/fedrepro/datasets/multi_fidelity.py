@@ -9,6 +9,8 @@ unless `sizes` (low → high) are given. What it leaves open, and what its relea
 - scaled: inputs are given as fractions of the domain, in [0, 1].
 - standardised: every client's y has mean 0 and sd 1 (divisor n − 1), "all output values" of §4.6; test y is shifted and
   scaled by the training values of the client that it tests. A client with one sample or constant y is only shifted.
+- spare: so many more samples of the highest fidelity that nobody holds, for limits and for curves over the size of the
+  data: those that the last client's `uniform` design goes on with.
 - noise: none in §4.6; 0.2 in Example 3 of §4.5, which `noise_is` reads as `sd` or `variance`. It is added before
   standardising, to training targets; to test targets only with `test_noise`.
 
@@ -18,7 +20,7 @@ only, and a larger `uniform` design contains the smaller.
 
 Shapes: x [n, d], y [n], client [n], group [n] = level. facts: clients (names), level [K], domain [d, 2] of the highest
 fidelity, shift [K] and scale [K] (y = (f − shift) / scale; 0 and 1 where not standardised), test_mean [n] (the test
-targets without noise).
+targets without noise); with `spare`, spare_x [spare, d] and spare_y [spare] in the last client's units.
 """
 
 from __future__ import annotations
@@ -47,16 +49,19 @@ def multi_fidelity(
     standardised: bool = True,
     test: int = 1000,
     test_noise: bool = False,
+    spare: int = 0,
 ) -> Dataset:
     check_name("multi_fidelity", "design", design, DESIGNS)
     check_least("multi_fidelity", 1, test=test)
+    if spare and (design != "uniform" or noise):
+        raise UserError("multi_fidelity: spare: only a uniform design without noise can go on")
     fidelities, sizes = _settings(function, sizes, devices_per_level)
     sigma = noise_sd("multi_fidelity", noise, noise_is)
     levels, d = len(fidelities.levels), len(fidelities.domain)
     corners = _corners(d) if vertices else np.empty((0, d))
     parts: dict[str, list[np.ndarray]] = {name: [] for name in ("x", "y", "test_x", "test_y", "mean")}
     shift, scale = (np.zeros(levels * devices_per_level) for _ in range(2))
-    marks, test_marks = [], []
+    marks, test_marks, kept = [], [], {}
     streams = [stream for level in source.rng.spawn(levels) for stream in level.spawn(devices_per_level)]
     for k, stream in enumerate(streams):
         level = k // devices_per_level
@@ -68,6 +73,10 @@ def multi_fidelity(
         parts["x"].append(u if scaled else _stretch(u, domain))
         parts["y"].append((y - shift[k]) / scale[k])
         marks.append(np.full(len(u), k))
+        if spare and k == len(streams) - 1:
+            more = inputs.random((spare, d))
+            kept = {"spare_y": (f(_stretch(more, domain)) - shift[k]) / scale[k]}
+            kept["spare_x"] = more if scaled else _stretch(more, domain)
         if fidelities.peers or level == levels - 1:
             u = np.concatenate([corners, test_inputs.random((test, d))])
             mean = f(_stretch(u, domain))
@@ -86,6 +95,7 @@ def multi_fidelity(
         "shift": shift,
         "scale": scale,
         "test_mean": mean,
+        **kept,
     }
     return Dataset(
         "synthetic",

@@ -19,7 +19,7 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor, nn
 
 from fedrepro.gp.maximise import Effort, jitter_unsaid, maximise
-from fedrepro.gp.shared import NOISE_FLOOR, Data, Law, scaled_kernel
+from fedrepro.gp.shared import LENGTHSCALES, NOISE_FLOOR, Data, Law, scaled_kernel
 
 
 class AutoregressiveGP:
@@ -51,7 +51,7 @@ class AutoregressiveGP:
         return self
 
     def _starts(self, rng: np.random.Generator) -> Iterator[Callable[[], None]]:
-        """f_1 of variance 1 and lengthscales 0.5, differences of variance 0.1, ρ = 1; then random lengthscales."""
+        """f_1 of variance 1, differences of variance 0.1, ρ = 1, from lengthscales 0.5, 0.1, then random ones."""
 
         def start(lengthscales: list[float]) -> Callable[[], None]:
             def put() -> None:
@@ -63,8 +63,8 @@ class AutoregressiveGP:
 
             return put
 
-        yield start([0.5] * len(self.kernels))
-        for _ in range(self.starts - 1):
+        yield from [start([lengthscale] * len(self.kernels)) for lengthscale in LENGTHSCALES[: self.starts]]
+        for _ in range(self.starts - len(LENGTHSCALES)):
             yield start(np.exp(rng.uniform(np.log(0.1), np.log(3.0), len(self.kernels))).tolist())
 
     def weight(self, r: int) -> Tensor:

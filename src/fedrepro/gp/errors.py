@@ -2,14 +2,12 @@
 
 For each output: rmse of every device, a_rmse their mean ("averaged RMSE"), sd_rmse their standard deviation, and
 a_rmse_trivial, the averaged RMSE of predicting the mean of the device's own training targets. Where the predictor gives
-a normal law also nlpd, the mean negative log density of the targets, and coverage, the share of them within its 95 %.
+a normal law also nlpd, crps and coverage_p (scores.py), and coverage, that of 95 %.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +16,7 @@ from torch import Tensor
 
 from fedrepro.core.algorithm import Metric
 from fedrepro.core.federation import Federation
-
-WIDTH = NormalDist().inv_cdf(0.975)
+from fedrepro.gp.scores import scores
 
 
 class Prediction(NamedTuple):
@@ -66,22 +63,21 @@ def device_errors(
 ) -> tuple[np.ndarray, list[Metric]]:
     """(mean square error of each device [K], a mean over its outputs; the metrics). targets: y as the model has it."""
     holdings = getattr(federation, split)
-    squares, trivial, density, inside = [], [], [], []
+    squares, trivial, laws = [], [], []
     for k, (mean, variance) in predictions.items():
         y = targets(holdings.samples.y[holdings.of(k)])
         own = targets(federation.train.samples.y[federation.train.of(k)]).mean(0)
         squares.append((mean - y).square().mean(0))
         trivial.append((own - y).square().mean(0))
         if variance is not None:
-            z2 = (y - mean).square() / variance
-            density.append(0.5 * (z2 + variance.log() + math.log(2 * math.pi)).mean(0))
-            inside.append((z2 <= WIDTH**2).double().mean(0))
+            laws.append(scores(mean.mT, variance.mT, y.mT))
     rmse = torch.stack(squares).sqrt()  # [devices, S]
     found = {"a_rmse": rmse.mean(0), "a_rmse_trivial": torch.stack(trivial).sqrt().mean(0)}
     if len(rmse) > 1:
         found["sd_rmse"] = rmse.std(0)
-    if density:
-        found |= {"nlpd": torch.stack(density).mean(0), "coverage": torch.stack(inside).mean(0)}
+    if laws:
+        found |= {name: torch.stack([law[name] for law in laws]).mean(0) for name in laws[0] if name != "rmse"}
+        found["coverage"] = found["coverage_95"]
     metrics = [
         Metric(metric, value, split, group=name)
         for metric, values in found.items()

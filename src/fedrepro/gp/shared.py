@@ -25,6 +25,7 @@ Data = Sequence[tuple[Tensor, Tensor]]
 Law = tuple[Tensor, Tensor]  # mean and variance at m inputs: [m], [m]
 KERNELS = {"rbf": RBFKernel, "matern32": lambda **options: MaternKernel(nu=1.5, **options)}
 NOISE_FLOOR = 1e-6
+LENGTHSCALES = (0.5, 0.1)  # of the first starts
 
 
 def scaled_kernel(name: str, inputs: int, ard: bool, batch: tuple[int, ...] = ()) -> ScaleKernel:
@@ -37,7 +38,9 @@ def scaled_kernel(name: str, inputs: int, ard: bool, batch: tuple[int, ...] = ()
 
 
 def gaussian_likelihood(floor: float = NOISE_FLOOR, batch: tuple[int, ...] = ()) -> GaussianLikelihood:
-    return GaussianLikelihood(noise_constraint=GreaterThan(floor), batch_shape=torch.Size(batch))
+    likelihood = GaussianLikelihood(noise_constraint=GreaterThan(floor), batch_shape=torch.Size(batch))
+    likelihood.noise_floor = floor
+    return likelihood
 
 
 class ExactRegression(gpytorch.models.ExactGP):
@@ -64,7 +67,7 @@ def predict_exact(model: gpytorch.models.ExactGP, x: Tensor, noise: bool) -> Law
 
 
 def starting_points(kernel: ScaleKernel, likelihood: GaussianLikelihood, starts: int, rng) -> Iterator[Callable]:
-    """The usual start (lengthscale 0.5 of the unit cube, variance 1, noise 1 %), then random ones."""
+    """Lengthscales of half and of a tenth of the unit cube (variance 1, noise 1 %), then random ones."""
 
     def start(lengthscale: Tensor | float, noise: float) -> Callable[[], None]:
         def put() -> None:
@@ -75,8 +78,8 @@ def starting_points(kernel: ScaleKernel, likelihood: GaussianLikelihood, starts:
 
         return put
 
-    yield start(0.5, 1e-2)
-    for _ in range(starts - 1):
+    yield from [start(lengthscale, 1e-2) for lengthscale in LENGTHSCALES[:starts]]
+    for _ in range(starts - len(LENGTHSCALES)):
         shape = kernel.base_kernel.lengthscale.shape
         yield start(torch.from_numpy(np.exp(rng.uniform(np.log(0.1), np.log(3.0), shape))), 10 ** rng.uniform(-4, -1))
 
@@ -99,7 +102,6 @@ class SharedGP:
         (x, _), *_ = data
         self.kernel = scaled_kernel(self.kernel_name, x.shape[-1], self.ard).to(x)
         self.likelihood = gaussian_likelihood(self.noise_floor).to(x)
-        self.likelihood.noise_floor = self.noise_floor
         self.models = [ExactRegression(x, y, self.likelihood, self.kernel) for x, y in data]
         total = sum(len(y) for _, y in data)
         mlls = [gpytorch.mlls.ExactMarginalLogLikelihood(self.likelihood, model) for model in self.models]

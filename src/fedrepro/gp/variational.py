@@ -13,10 +13,13 @@ nodes, which know Z and θ, since K_zx K_xz itself is worse conditioned; L-BFGS 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from gpytorch.kernels import Kernel
+from gpytorch.likelihoods import GaussianLikelihood
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor, nn
 
@@ -49,21 +52,31 @@ class DistributedVariationalGP:
         noise_floor: float = NOISE_FLOOR,
         starts: int = 1,
         evaluations: int = 200,
+        jitter: float = 0.0,
     ):
         self.inducing, self.kernel_name, self.ard, self.move_inducing = inducing, kernel, ard, move_inducing
-        self.noise_floor, self.starts, self.evaluations = noise_floor, starts, evaluations
+        self.noise_floor, self.starts, self.evaluations, self.jitter = noise_floor, starts, evaluations, jitter
 
     def fit(self, data: Data, rng: np.random.Generator) -> DistributedVariationalGP:
         (x, _), *_ = data
-        self.kernel = scaled_kernel(self.kernel_name, x.shape[-1], self.ard).to(x)
-        self.likelihood = gaussian_likelihood(self.noise_floor).to(x)
-        self.likelihood.noise_floor = self.noise_floor
         everywhere = torch.cat([x for x, _ in data])
-        chosen = rng.permutation(len(everywhere))[: self.inducing]
-        self.points = nn.Parameter(everywhere[chosen].clone(), requires_grad=self.move_inducing)
-        hyper = [*self.kernel.parameters(), *self.likelihood.parameters()]
-        parameters = [*hyper, self.points] if self.move_inducing else hyper
-        starts = starting_points(self.kernel, self.likelihood, self.starts, rng)
+        points = everywhere[rng.permutation(len(everywhere))[: self.inducing]].clone()
+        kernel = scaled_kernel(self.kernel_name, x.shape[-1], self.ard).to(x)
+        likelihood = gaussian_likelihood(self.noise_floor).to(x)
+        return self.fit_from(data, kernel, likelihood, points, starting_points(kernel, likelihood, self.starts, rng))
+
+    def fit_from(
+        self,
+        data: Data,
+        kernel: Kernel,
+        likelihood: GaussianLikelihood,
+        points: Tensor,
+        starts: Iterable[Callable[[], None]] = (lambda: None,),
+    ) -> DistributedVariationalGP:
+        """Fit with a kernel, a noise and inducing points of one's own."""
+        self.kernel, self.likelihood = kernel, likelihood
+        self.points = nn.Parameter(points, requires_grad=self.move_inducing)
+        parameters = [p for p in (*kernel.parameters(), *likelihood.parameters(), self.points) if p.requires_grad]
         total = sum(len(y) for _, y in data)
         self.effort: Effort = maximise(lambda: self.bound(data) / total, parameters, starts, self.evaluations)
         with torch.no_grad(), jitter_unsaid():
@@ -77,7 +90,8 @@ class DistributedVariationalGP:
 
     def gather(self, data: Data) -> tuple[Tensor, Statistics]:
         """L, and the sum of what the nodes send."""
-        root = psd_safe_cholesky(self.kernel(self.points).to_dense())
+        k = self.kernel(self.points).to_dense()
+        root = psd_safe_cholesky(k + self.jitter * torch.eye(len(k)).to(k))
         first, *others = (self.node(root, x, y) for x, y in data)
         for other in others:
             first = first.plus(other)

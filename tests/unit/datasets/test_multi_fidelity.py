@@ -150,3 +150,17 @@ def test_a_larger_design_contains_the_smaller():
 def test_a_wrong_value_is_named(wrong, said):
     with pytest.raises(UserError, match=said):
         make(**wrong)
+
+
+def test_spare_samples_are_those_of_a_larger_design_in_the_last_clients_units():
+    small, large = (make(sizes=[5, n], **more) for n, more in ((4, {"spare": 6}), (10, {"standardised": False})))
+    high = large.train.client == 1
+    np.testing.assert_array_equal(small.facts["spare_x"], large.train.x[high][4:])
+    unscaled = small.facts["spare_y"] * small.facts["scale"][1] + small.facts["shift"][1]
+    np.testing.assert_allclose(unscaled, large.train.y[high][4:])
+    assert "spare_x" not in large.facts
+
+
+def test_spare_samples_need_a_design_that_goes_on():
+    with pytest.raises(UserError, match="spare: only a uniform design"):
+        make(design="lhs", spare=3)
