@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import pandas as pd
-
-from fedrepro.files import write_atomically
 from fedrepro.jobs import logged
+from fedrepro.ledger import merge
 
 
 def main(ledgers, out):
-    write_atomically(Path(out), pd.concat(map(pd.read_csv, ledgers)).to_csv(index=False))
+    merge(map(Path, ledgers), Path(out))
 
 
 if "snakemake" in globals():

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from fedrepro.errors import UserError
+
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
@@ -31,6 +33,16 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def check_writable(folder: Path) -> None:
+    """UserError where no file can be made in the folder (which is made, too)."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written to: {error.strerror or error}") from None
+
+
 def write_atomically(path: Path, content: bytes | str) -> None:
     """All of the content, or nothing."""
     with atomic_file(path) as file:
@@ -43,6 +55,17 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     return json.loads(Path(path).read_text())
+
+
+def check_own(path: Path, found: str) -> None:
+    """UserError where a file that the workflow made is not what the json beside it says, by its `sha256`."""
+    about = Path(path).with_suffix(".json")
+    if about.exists() and read_json(about)["sha256"] != found:
+        raise damaged(path)
+
+
+def damaged(path: Path) -> UserError:
+    return UserError(f"{path}: damaged: its checksum is not the one in the json beside it. Delete it and run again")
 
 
 def sha256(path: Path) -> str:

@@ -36,6 +36,7 @@ from fedrepro.arithmetic import check_expression, evaluate
 from fedrepro.config import read_yaml, validate
 from fedrepro.errors import UserError, nearest
 from fedrepro.experiment import SCALES
+from fedrepro.files import write_atomically
 from fedrepro.intervals import Interval, at_least, difference, interval, within
 from fedrepro.quantities import Measured, Untested, measure
 
@@ -118,6 +119,12 @@ def judge(claims: dict, tables: dict[str, pd.DataFrame], published: pd.DataFrame
         raise UserError(f"scale '{scale}' is not valid{nearest(scale, SCALES)}")
     rows = [_judge_claim(claim, claims["study"], tables, published, scale) for claim in claims["claims"]]
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def merge(ledgers: Iterable[Path], out: Path) -> None:
+    """The verdicts of several studies in one ledger."""
+    rows = [pd.read_csv(path) for path in ledgers]
+    write_atomically(out, (pd.concat(rows) if rows else pd.DataFrame(columns=COLUMNS)).to_csv(index=False))
 
 
 def _judge_claim(claim: dict, study: str, tables: dict, published: pd.DataFrame | None, scale: str) -> dict:

@@ -63,7 +63,7 @@ class LogHandler(LogHandlerBase):
             self.running.pop(getattr(record, "jobid", None), None)
             self._say(self._failure(record))
         elif self._worth_saying(record, event):
-            self._say(record.getMessage())
+            self._say(self._another_run(record) or record.getMessage())
 
     def _worth_saying(self, record: logging.LogRecord, event: LogEvent | None) -> bool:
         """Errors (but that a job's command failed: the job's own error says more), warnings, and in a dry run whatever
@@ -72,6 +72,14 @@ class LogHandler(LogHandlerBase):
         if event is not None:
             return event == LogEvent.ERROR and "CalledProcessError" not in text
         return record.levelno >= logging.WARNING or (self.common_settings.dryrun and text not in ("", "None"))
+
+    def _another_run(self, record: logging.LogRecord) -> str | None:
+        """In place of snakemake's page about locks: who has the folder."""
+        if getattr(record, "exception", None) != "LockException":
+            return None
+        from fedrepro.running import busy  # only now: the plugin is loaded for every snakemake command
+
+        return (line := busy()) and f"error: {line}"
 
     def left(self) -> float:
         """Seconds of work not yet done, at the pace of what was done so far."""

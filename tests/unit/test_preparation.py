@@ -8,6 +8,7 @@ import pytest
 from fedrepro import preparation
 from fedrepro.datasets import Dataset, Entry, Split
 from fedrepro.datasets.base import load
+from fedrepro.errors import UserError
 from fedrepro.files import read_json, sha256
 from fedrepro.partitions import base as federation_files
 from fedrepro.preparation import partition_data, prepare_data
@@ -106,3 +107,30 @@ def test_a_cut_inside_the_clients_is_drawn_from_a_stream_of_its_own(tmp_path):
         assert sorted([*cut[0].rows["train"][k], *cut[0].rows["test"][k]]) == sorted(mine)
     stored = federation_files.load(tmp_path / "f.npz")[0]
     assert (str(stored["train/of"]), str(stored["test/of"])) == ("train", "train")
+
+
+def flip(path, at: float) -> None:
+    """One bit, `at` of the way through the file."""
+    raw = bytearray(path.read_bytes())
+    raw[int(at * len(raw))] ^= 1
+    path.write_bytes(raw)
+
+
+@pytest.mark.parametrize("at", [0.0, 0.3, 0.6, 0.99])
+@pytest.mark.parametrize("kind", ["data", "federation"])
+def test_a_damaged_file_is_named_and_never_used(tmp_path, kind, at):
+    data, federation = prepare(tmp_path), tmp_path / "federation.npz"
+    partition_data("f", {"name": "by_client"}, [0, 1], data, federation)
+    path, read = {"data": (data, load), "federation": (federation, federation_files.load)}[kind]
+    read(path)
+    flip(path, at)
+    with pytest.raises(UserError, match=rf"{kind}\.npz: damaged: .* Delete it and run again"):
+        read(path)
+
+
+def test_a_cut_federation_is_named(tmp_path):
+    data, federation = prepare(tmp_path), tmp_path / "federation.npz"
+    partition_data("f", {"name": "by_client"}, [0, 1], data, federation)
+    federation.write_bytes(federation.read_bytes()[:100])
+    with pytest.raises(UserError, match="damaged"):
+        federation_files.load(federation)

@@ -4,6 +4,7 @@ config/config.yaml is read here, not by `configfile:`, so that an error in it is
 """
 
 import sys
+from pathlib import Path
 
 from fedrepro.config import read_yaml
 from fedrepro.errors import UserError

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from fedrepro.datasets.catalogue import Found, find, present
-from fedrepro.files import atomic_file
+from fedrepro.files import atomic_file, check_own, sha256
 
 KINDS = ("real", "standin", "synthetic")
 SPLITS = ("train", "validation", "test")
@@ -145,7 +145,8 @@ def save(path: Path, datasets: Mapping[int, Dataset]) -> None:
 
 
 def load(path: Path) -> dict[int, Dataset]:
-    """The inverse of `save`; nothing in the file is ever executed."""
+    """The inverse of `save`; nothing in the file is ever executed, and a damaged one is an error by name."""
+    check_own(path, sha256(path))
     parts: dict[int, dict] = {}
     with np.load(path, allow_pickle=False) as archive:
         for key in archive.files:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from fedrepro.files import atomic_file
+from fedrepro.files import atomic_file, check_own, damaged
 
 
 @dataclass(frozen=True)
@@ -42,20 +44,28 @@ def save(path: Path, assignments: Mapping[int, Assignment]) -> None:
 
 
 def load(path: Path) -> dict[int, dict[str, np.ndarray]]:
-    """Seed → {"train/rows": …, "train/offsets": …, "train/of": …, …, "groups": …}."""
+    """Seed → {"train/rows": …, "train/offsets": …, "train/of": …, …, "groups": …}. Damage is an error by name."""
     seeds: dict[int, dict[str, np.ndarray]] = {}
-    with np.load(path, allow_pickle=False) as archive:
-        for key in archive.files:
-            seed, name = key.split("/", 1)
-            seeds.setdefault(int(seed), {})[name] = archive[key]
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            for key in archive.files:
+                seed, name = key.split("/", 1)
+                seeds.setdefault(int(seed), {})[name] = archive[key]
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError):
+        raise damaged(path) from None
+    check_own(path, _sha256(seeds))
     return seeds
 
 
 def content_sha256(assignments: Mapping[int, Assignment]) -> str:
     """Hash of who holds what, independent of the file's format."""
+    return _sha256({seed: assignment.arrays() for seed, assignment in assignments.items()})
+
+
+def _sha256(seeds: Mapping[int, Mapping[str, np.ndarray]]) -> str:
     digest = hashlib.sha256()
-    for seed, assignment in sorted(assignments.items()):
-        for name, array in sorted(assignment.arrays().items()):
+    for seed, arrays in sorted(seeds.items()):
+        for name, array in sorted(arrays.items()):
             digest.update(f"{seed}/{name}/{array.dtype}/{array.shape};".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

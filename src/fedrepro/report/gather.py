@@ -10,6 +10,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from fedrepro.report.formats import as_text
 
@@ -46,16 +47,17 @@ def read_records(results: Path, name: str, keys: tuple[str, ...], problems: list
     return [{key: as_text(record.get(key)) for key in keys} for record in as_dicts(records)]
 
 
-def read_failures(results: Path, problems: list[str]) -> list[dict[str, str]]:
-    """Jobs that failed: {title, log}."""
+def read_failures(results: Path, problems: list[str]) -> list[dict[str, Any]]:
+    """Jobs that failed: {title, log, not_run}."""
     failures = []
     for item in as_dicts(read(results / "failures.json", results, json.loads, problems)):
-        job = as_text(item.get("wildcards") or item.get("job"))
-        log = item.get("log_tail")
+        job = as_text(item.get("job") or item.get("wildcards"))
+        log, after = item.get("log_tail"), item.get("not_run")
         failures.append(
             {
                 "title": " · ".join(filter(None, [as_text(item.get("rule")), job])) or "a job",
                 "log": "\n".join(map(as_text, log)) if isinstance(log, list) else as_text(log),
+                "not_run": list(map(as_text, after)) if isinstance(after, list) else [],
             }
         )
     return failures

@@ -1,0 +1,245 @@
+"""What goes wrong around a run: it is killed, a second one begins, the disk is full or read-only, a job fails.
+
+Kills of a training job alone: test_resume.py. Damaged checkpoints and data: tests/unit. Jobs that a cluster ends:
+test_cluster.py.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from fedrepro.files import read_json
+from tests.workflow.conftest import Checkout, copy_tree
+
+pytestmark = pytest.mark.workflow
+
+
+def runs(checkout: Checkout) -> dict[str, bytes]:
+    """The metrics of every training job."""
+    folder = checkout.results / "runs"
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*.parquet"))}
+
+
+@pytest.fixture
+def same_choices(fresh, first_run) -> Checkout:
+    """A checkout before any run that knows which strategies the first run chose: its bytes must be the same."""
+    copy_tree(first_run[0].folder / "cache", fresh.folder / "cache")
+    return fresh
+
+
+@pytest.fixture
+def begin() -> Iterator:
+    """Starts a run and returns as soon as its first training job is at work."""
+    started = []
+
+    def start(checkout: Checkout) -> subprocess.Popen:
+        command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/local", "--cores", "1"]
+        process = subprocess.Popen(
+            [*command, "--config", "scale=smoke", "--", "all"],
+            cwd=checkout.folder,
+            env=checkout.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        started.append(process)
+        while not list(checkout.results.glob("logs/train_algorithm/**/*.log")):
+            assert process.poll() is None, "the run ended before it was disturbed"
+            time.sleep(0.02)
+        return process
+
+    yield start
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with its jobs, which a killed snakemake leaves
+        process.wait()
+
+
+def test_a_second_run_is_told_and_a_killed_run_is_taken_up_by_the_same_command(same_choices, first_run, begin):
+    first = begin(same_choices)
+    first.send_signal(signal.SIGSTOP)  # so that it is there for as long as the second looks
+
+    second = same_choices.snakemake("all")
+    assert second.returncode != 0
+    told = [line for line in second.stderr.splitlines() if line.startswith("error:")]
+    assert len(told) == 1, second.stderr
+    assert told[0].startswith(f"error: another run is at work on results/smoke (process {first.pid} on ")
+    assert "Traceback" not in second.stderr
+    assert "done:" not in second.stderr
+    assert same_choices.jobs("all")  # to look at what is left is always possible
+
+    first.kill()
+    assert first.wait() == -signal.SIGKILL
+    third = same_choices.snakemake("all")
+    assert third.returncode == 0, third.stderr
+    assert f"the run of process {first.pid} was killed: its locks are removed" in third.stderr
+    assert runs(same_choices) == runs(first_run[0])
+    assert same_choices.jobs("all") == set()
+
+
+def test_one_failing_experiment_stops_no_other_and_the_report_says_what_failed(checkout):
+    source = "src/fedrepro/algorithms/fedprox.py"
+    whole = (checkout.folder / source).read_text()
+    checkout.append(source, "\nFedProx.direction = lambda *_: 1 / 0\n")
+    for path in checkout.results.glob("artefacts/dfl/fig3b.*"):
+        path.unlink()
+    done = checkout.snakemake("all")
+    assert done.returncode != 0
+    assert "failed: train fedprox on dfl/faults, seeds 0-1" in done.stderr
+    assert "ZeroDivisionError: division by zero" in done.stderr
+    assert (checkout.results / "artefacts" / "dfl" / "fig3b.svg").exists()
+
+    (failure,) = read_json(checkout.results / "failures.json")
+    assert failure["job"] == "train fedprox on dfl/faults, seeds 0-1"
+    assert failure["log_tail"][-1].startswith("ZeroDivisionError")
+    assert {"collect dfl/faults", "render dfl/faults", "judge dfl", "execute notebook dfl"} <= set(failure["not_run"])
+    assert "render dfl/fig3b" not in failure["not_run"]
+    page = html.unescape((checkout.results / "report" / "index.html").read_text())
+    assert "1 job failed: this page is incomplete" in page
+    assert "train_algorithm · train fedprox on dfl/faults, seeds 0-1" in page
+    assert "ZeroDivisionError: division by zero" in page
+    assert "Not made because of it, or left as an earlier run made it: " in page
+    assert read_json(checkout.results / "artefacts" / "dfl" / "fig3b.json")["title"] in page
+
+    (checkout.folder / source).write_text(whole)
+    again = checkout.snakemake("all")
+    assert again.returncode == 0, again.stderr
+    assert not (checkout.results / "failures.json").exists()
+    assert "this page is incomplete" not in (checkout.results / "report" / "index.html").read_text()
+    assert checkout.jobs("all") == set()
+
+
+CLAIM = {"id": "sum", "source": "§1", "statement": "One and one is two.", "kind": "consistency"}
+CLAIM |= {"expression": "a + a", "numbers": {"a": 1}, "stated": 2, "tolerance": {"absolute": 0}}
+
+
+def add_study(checkout: Checkout, name: str) -> None:
+    """A second study: a copy of the figure fig3b with its experiment, and one claim."""
+    folder, package = checkout.folder, checkout.folder / "src" / "fedrepro"
+    (folder / "config" / "experiments" / name).mkdir()
+    shutil.copy2(folder / "config/experiments/dfl/line.yaml", folder / "config" / "experiments" / name / "line.yaml")
+    for kind in ("artefacts", "measures"):
+        shutil.copy2(package / kind / "dfl.py", package / kind / f"{name}.py")
+    shutil.copy2(folder / "config/artefacts/dfl.yaml", folder / "config" / "artefacts" / f"{name}.yaml")
+    checkout.rewrite(f"config/artefacts/{name}.yaml", lambda artefacts: artefacts.pop("faults"))
+    claims = folder / "config" / "claims"
+    shutil.copy2(claims / "dfl.yaml", claims / f"{name}.yaml")
+    checkout.rewrite(f"config/claims/{name}.yaml", lambda file: file.update(study=name, claims=[CLAIM]))
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
+    notebook.cells[0].metadata["tags"] = ["parameters"]
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, folder / "notebooks" / f"{name}.ipynb")
+
+
+def test_a_notebook_that_raises_is_kept_as_far_as_it_ran_and_the_other_study_finishes(checkout):
+    path = checkout.folder / "notebooks" / "dfl.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells.insert(2, nbformat.v4.new_code_cell("print('before')\nraise LookupError('on purpose')"))
+    nbformat.write(notebook, path)
+    add_study(checkout, "sa")
+    done = checkout.snakemake("all")
+    assert done.returncode != 0
+    assert "failed: execute notebook dfl" in done.stderr
+    assert "on purpose" in done.stderr
+
+    kept = nbformat.read(checkout.results / "logs" / "execute_notebook" / "dfl.failed.ipynb", as_version=4)
+    outputs = [output for cell in kept.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert any(output.get("text") == "before\n" for output in outputs)
+    (error,) = [output for output in outputs if output.output_type == "error"]
+    assert (error.ename, error.evalue) == ("LookupError", "on purpose")
+    assert "on purpose" in (checkout.results / "logs" / "execute_notebook" / "dfl.log").read_text()
+    assert not (checkout.results / "notebooks" / "dfl.html").exists()
+    assert (checkout.results / "notebooks" / "sa.html").exists()
+    page = html.unescape((checkout.results / "report" / "index.html").read_text())
+    assert "execute_notebook · execute notebook dfl" in page
+    assert "LookupError: on purpose" in page
+    assert "sa/fig3b" in page
+
+
+@contextmanager
+def mounted(folder: Path, options: str) -> Iterator[None]:
+    """A file system of its own in memory at `folder`; a test that cannot have one is skipped."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    if sys.platform != "linux" or os.geteuid() or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("needs the right to mount a file system of its own")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_is_named_and_with_room_the_same_command_finishes(same_choices, first_run):
+    with mounted(same_choices.folder / "results", "size=128k"):
+        done = same_choices.snakemake("all")
+        assert done.returncode != 0
+        assert "No space left on device" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not list(same_choices.results.rglob(".*.npz.*"))
+        more = ["mount", "-o", "remount,size=200m", str(same_choices.folder / "results")]
+        subprocess.run(more, check=True)
+        again = same_choices.snakemake("all")
+        assert again.returncode == 0, again.stderr
+        assert runs(same_choices) == runs(first_run[0])
+
+
+def test_a_read_only_results_folder_is_named_before_any_job(fresh):
+    def refused() -> None:
+        done = fresh.snakemake("all")
+        assert done.returncode != 0
+        told = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+        assert len(told) == 1, done.stderr
+        assert told[0].startswith("error: results/smoke: cannot be written to: ")
+        assert "done:" not in done.stderr
+        assert "Traceback" not in done.stderr
+
+    if os.geteuid():
+        (fresh.folder / "results").mkdir()
+        (fresh.folder / "results").chmod(0o555)
+        refused()
+    else:
+        with mounted(fresh.folder / "results", "size=1m,ro"):
+            refused()
+
+
+COUNT = """
+import sys
+from snakemake.scheduling.job_scheduler import JobScheduler
+from snakemake.cli import main
+looks = []
+schedule = JobScheduler._schedule_reevalutation
+JobScheduler._schedule_reevalutation = lambda self, delay: (looks.append(delay), schedule(self, delay))
+try:
+    main()
+finally:
+    print(f"{len(looks)} looks at the queue for nothing")
+"""
+
+
+def test_the_queue_is_looked_at_when_a_job_ends_and_not_every_second(checkout):
+    """Else every finished job begins a chain of looks, and the workflow costs more than its jobs."""
+    (checkout.results / "ledger.csv").unlink()
+    command = [sys.executable, "-c", COUNT, "--profile", "workflow/profiles/local", "--cores", "1"]
+    done = subprocess.run(
+        [*command, "--config", "scale=smoke", "--", "results/smoke/ledger.csv"],
+        cwd=checkout.folder,
+        env=checkout.environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "done: merge ledgers" in done.stderr
+    assert "\n0 looks at the queue for nothing" in f"\n{done.stdout}"

@@ -1,0 +1,26 @@
+"""Needs LAYOUT. Makes failures.json and, of a run in which jobs failed, the report of what is there."""
+
+from fedrepro import failures, running
+from fedrepro.files import check_writable
+
+if workflow.is_main_process:
+    running.clear_left_overs(LAYOUT.results, lambda text: print(text, file=sys.stderr))
+
+
+onstart:
+    # After every look at the queue snakemake's rate limiter asks for another a second later, and every finished job
+    # begins one more such chain: with 200 jobs, minutes of work for nothing.
+    workflow.scheduler.job_rate_limiter = None
+    try:
+        running.hold(LAYOUT.results)
+        check_writable(Path(LAYOUT.results))
+        failures.forget(Path(LAYOUT.results))
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+onerror:
+    failed = failures.describe(workflow.scheduler.failed, workflow.scheduler.remaining_jobs, workflow.dag)
+    if failed:
+        page = failures.report(LAYOUT, failed)
+        print(f"{len(failed)} failed; the report of what is there: {page}", file=sys.stderr)
