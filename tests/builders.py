@@ -26,15 +26,20 @@ from fedrepro.models import MODELS
 EXPERIMENT = "test/tiny"
 FULL_BATCH = LocalWork(epochs=2)
 MINI_BATCH = LocalWork(epochs=2, batch=3)
-#: clients whose last batch of three is short (5, 8), exact (6), or whose data is one batch or less (3, 2)
 #: the samples of models that take more than a vector
-SHAPES: dict[str, tuple[int, ...]] = {"lenet5": (1, 28, 28), "omni_cnn": (1, 6, 6), "resnet9": (2, 32, 32)}
+SHAPES: dict[str, tuple[int, ...]] = {
+    "char_lstm": (4,),
+    "cnn": (1, 16, 16),
+    "lenet5": (1, 28, 28),
+    "omni_cnn": (1, 6, 6),
+    "polynomial": (1,),
+    "resnet9": (2, 32, 32),
+}
 #: what makes a model small, and a function of each sample alone
 HYPER: dict[str, dict[str, Any]] = {"mlp": {"hidden": [4]}, "resnet9": {"width": 2, "norm": "group"}}
-SHAPES: dict[str, tuple[int, ...]] = {"char_lstm": (4,), "cnn": (1, 16, 16), "omni_cnn": (1, 6, 6)}
 #: models whose samples are symbols, as many as there are outputs
 SYMBOLS = ("char_lstm",)
-SHAPES: dict[str, tuple[int, ...]] = {"omni_cnn": (1, 6, 6), "polynomial": (1,)}
+#: clients whose last batch of three is short (5, 8), exact (6), or whose data is one batch or less (3, 2)
 RAGGED = (5, 3, 8, 6, 2, 5)
 #: outputs of models whose outputs are targets, not classes
 OUTPUTS: dict[str, int] = {"gaussian_process": 1, "linear_outputs": 1, "network": 1, "polynomial": 1}

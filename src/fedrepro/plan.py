@@ -56,7 +56,7 @@ def unknown_pace(e: Experiment) -> float:
 
 def gradient_steps(e: Experiment, algorithm: str, seeds: int) -> int:
     """Rounds × clients a round × local steps × settings × seeds; a method without rounds takes none."""
-    if not ALGORITHMS[e.methods()[algorithm]].iterative:
+    if not ALGORITHMS[e.methods(algorithm)[0]].iterative:  # the methods of one job run alike
         return 0
     dataset = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
     clients, total = DATASETS[e.spec["dataset"]["name"]].size(**dataset)

@@ -126,7 +126,7 @@ def test_the_chain_from_a_claim_to_the_data(capsys, results):
 
 
 def test_status_of_jobs(capsys, results):
-    jobs = [f"{e.id}/{a}" for e in load_experiments(ROOT / "config", "smoke").values() for a in e.methods()]
+    jobs = [f"{e.id}/{a}" for e in load_experiments(ROOT / "config", "smoke").values() for a in e.spec["algorithms"]]
     mine = sum(job.startswith("dfl/") for job in jobs)
     out = told(capsys, "status", "dfl")
     assert f"dfl      training: 1 done, {mine - 1} waiting · 1 of " in out

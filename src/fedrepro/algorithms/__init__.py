@@ -9,17 +9,17 @@ from fedrepro.algorithms.fed_sgld_coupled import FedSGLDCoupled
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.algorithms.fedavg_matched import FedAvgMatched
 from fedrepro.algorithms.fedavg_newcomers import FedAvgNewcomers
-from fedrepro.algorithms.fedmgda_plus import FedMGDAPlus
 from fedrepro.algorithms.fedavg_transfer import FedAvgTransfer
+from fedrepro.algorithms.fedmgda_plus import FedMGDAPlus
 from fedrepro.algorithms.fedpd import FedPD
 from fedrepro.algorithms.fedpd_noisy import FedPDNoisy
 from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.algorithms.fedsgd import FedSGD
 from fedrepro.algorithms.fedsgd_authors import FedSGDAuthors
 from fedrepro.algorithms.fedsgd_scaled import FedSGDScaled
+from fedrepro.algorithms.fgpr import FGPR
 from fedrepro.algorithms.gifair_global import GIFAIRGlobal
 from fedrepro.algorithms.gifair_per import GIFAIRPer
-from fedrepro.algorithms.fgpr import FGPR
 from fedrepro.algorithms.gp_baseline import GPBaseline
 from fedrepro.algorithms.gp_maximum import GPMaximum
 from fedrepro.algorithms.gp_separate import GPSeparate
@@ -30,10 +30,10 @@ from fedrepro.algorithms.linear_reference import LinearReference
 from fedrepro.algorithms.local import Local
 from fedrepro.algorithms.omni_fedge import OmniFedge
 from fedrepro.algorithms.omni_fedge_authors import OmniFedgeAuthors
+from fedrepro.algorithms.q_ffl import QFFL
 from fedrepro.algorithms.sa import SA
 from fedrepro.algorithms.sa_round import SARound
 from fedrepro.algorithms.sa_tracked import SATracked
-from fedrepro.algorithms.q_ffl import QFFL
 from fedrepro.algorithms.term import TERM
 from fedrepro.algorithms.term_group import TERMGroup
 from fedrepro.core.algorithm import Algorithm
@@ -48,17 +48,17 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedavg": FedAvg,
     "fedavg_matched": FedAvgMatched,
     "fedavg_newcomers": FedAvgNewcomers,
-    "fedmgda_plus": FedMGDAPlus,
     "fedavg_transfer": FedAvgTransfer,
+    "fedmgda_plus": FedMGDAPlus,
     "fedpd": FedPD,
     "fedpd_noisy": FedPDNoisy,
     "fedprox": FedProx,
     "fedsgd": FedSGD,
     "fedsgd_authors": FedSGDAuthors,
     "fedsgd_scaled": FedSGDScaled,
+    "fgpr": FGPR,
     "gifair_global": GIFAIRGlobal,
     "gifair_per": GIFAIRPer,
-    "fgpr": FGPR,
     "gp_baseline": GPBaseline,
     "gp_maximum": GPMaximum,
     "gp_separate": GPSeparate,
@@ -69,10 +69,10 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "local": Local,
     "omni_fedge": OmniFedge,
     "omni_fedge_authors": OmniFedgeAuthors,
+    "q_ffl": QFFL,
     "sa": SA,
     "sa_round": SARound,
     "sa_tracked": SATracked,
-    "q_ffl": QFFL,
     "term": TERM,
     "term_group": TERMGroup,
 }

@@ -1,8 +1,8 @@
 """Maximum likelihood to convergence: where Separate and FGPR (thesis ch. 4) would be without a limit of steps.
 
 `shared: false` maximises every device's own likelihood (Separate), `true` the objective (4.3), Σ p_k L_k, of all
-devices together (FGPR): full batches, L-BFGS-B from several starts (gp/maximum.py). Between them and the methods with rounds
-stand two differences: what sharing gains at equal convergence, and what a budget costs. With `newcomers` the last
+devices together (FGPR): full batches, L-BFGS-B from several starts (gp/maximum.py). Between them and the methods with
+rounds stand two differences: what sharing gains at equal convergence, and what a budget costs. With `newcomers` the last
 devices' data do not count in the shared fit. `known`: see fgpr.py.
 """
 

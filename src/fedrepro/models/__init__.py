@@ -6,30 +6,30 @@ targets, with an `objective` (see `fedrepro.core.task`).
 
 from torch import nn
 
-from fedrepro.models.lenet5 import LeNet5
 from fedrepro.models.char_lstm import CharLSTM
 from fedrepro.models.cnn import CNN
 from fedrepro.models.gaussian_process import GaussianProcess
+from fedrepro.models.lenet5 import LeNet5
 from fedrepro.models.linear import LinearRegression
 from fedrepro.models.linear_outputs import LinearOutputs
 from fedrepro.models.mlp import MLP
 from fedrepro.models.network import Network
 from fedrepro.models.omni_cnn import OmniCNN
-from fedrepro.models.resnet9 import ResNet9
 from fedrepro.models.polynomial import Polynomial
+from fedrepro.models.resnet9 import ResNet9
 from fedrepro.models.softmax import SoftmaxRegression
 
 MODELS: dict[str, type[nn.Module]] = {
-    "lenet5": LeNet5,
     "char_lstm": CharLSTM,
     "cnn": CNN,
     "gaussian_process": GaussianProcess,
+    "lenet5": LeNet5,
     "linear": LinearRegression,
     "linear_outputs": LinearOutputs,
     "mlp": MLP,
     "network": Network,
     "omni_cnn": OmniCNN,
-    "resnet9": ResNet9,
     "polynomial": Polynomial,
+    "resnet9": ResNet9,
     "softmax": SoftmaxRegression,
 }

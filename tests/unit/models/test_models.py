@@ -14,12 +14,9 @@ from fedrepro.core.params import Params
 from fedrepro.core.quadratic import Quadratic
 from fedrepro.core.task import OBJECTIVES, Task
 from fedrepro.errors import UserError
-from fedrepro.models import MLP, MODELS, LinearRegression, SoftmaxRegression
-from fedrepro.models.layers import max_pool_2
-from tests.builders import HYPER, OUTPUTS, SHAPES, federations, make_task, params
 from fedrepro.models import CNN, MLP, MODELS, CharLSTM, LinearRegression, SoftmaxRegression
 from fedrepro.models.layers import max_pool_2
-from tests.builders import OUTPUTS, SHAPES, SYMBOLS, federations, make_task, params
+from tests.builders import HYPER, OUTPUTS, SHAPES, SYMBOLS, federations, make_task, params
 
 
 def made(name: str, seed: int = 0) -> torch.nn.Module:
@@ -232,6 +229,8 @@ def test_resnet_9_by_its_blocks():
 def test_a_resnet_9_that_cannot_be_is_named(inputs, hyper, named):
     with pytest.raises(UserError, match=named):
         MODELS["resnet9"](inputs, 10, **hyper)
+
+
 # --- networks of the fairness study -----------------------------------------------------------------------------------
 
 
