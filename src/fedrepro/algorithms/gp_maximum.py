@@ -2,8 +2,8 @@
 
 `shared: false` maximises every device's own likelihood (Separate), `true` the objective (4.3), Σ p_k L_k, of all
 devices together (FGPR): full batches, L-BFGS-B from several starts (gp/maximum.py). Between them and the methods with
-rounds stand two differences: what sharing gains at equal convergence, and what a budget costs. With `newcomers` the last
-devices' data do not count in the shared fit. `known`: see fgpr.py.
+rounds stand two differences: what sharing gains at equal convergence, and what a budget costs. With `newcomers` the
+last devices' data do not count in the shared fit. `known`: see fgpr.py.
 """
 
 from __future__ import annotations
