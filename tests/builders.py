@@ -39,6 +39,8 @@ SHAPES: dict[str, tuple[int, ...]] = {
 HYPER: dict[str, dict[str, Any]] = {"mlp": {"hidden": [4]}, "resnet9": {"width": 2, "norm": "group"}}
 #: models whose samples are symbols, as many as there are outputs
 SYMBOLS = ("char_lstm",)
+#: models whose loss of a batch is no mean over its samples
+NO_MEAN = ("gaussian_process",)
 #: clients whose last batch of three is short (5, 8), exact (6), or whose data is one batch or less (3, 2)
 RAGGED = (5, 3, 8, 6, 2, 5)
 #: outputs of models whose outputs are targets, not classes

@@ -53,11 +53,12 @@ class Task:
         self.model = model
         self.sample_loss, self.sample_score, self.score_name = OBJECTIVES[model.objective]
         self._parameters = dict(model.named_parameters())
-        self._buffers = list(dict(model.named_buffers()))
+        # what a module keeps but does not count as its state (persistent=False) is a constant
+        self._buffers = [name for name in model.state_dict() if name not in self._parameters]
 
     def parameters(self) -> Params:
         """A copy of the module's parameters, and after them of its buffers (see `Params`)."""
-        both = {**self._parameters, **dict(self.model.named_buffers())}
+        both = {**self._parameters, **{name: self.model.get_buffer(name) for name in self._buffers}}
         return Params({k: p.detach().clone() for k, p in both.items()})
 
     def summarise(self, batch: Batch) -> object:

@@ -45,7 +45,7 @@ class Polynomial(nn.Module):
         self.outputs_apart, self.degrees, self.bases, self.width = outputs, tuple(degrees), tuple(bases), width
         most = max(degrees)
         kept = torch.arange(most + 1)[:, None] <= torch.tensor(degrees).repeat_interleave(len(bases))  # [P + 1, D · B]
-        self.register_buffer("kept", kept.repeat(1, outputs).to(torch.float64))
+        self.register_buffer("kept", kept.repeat(1, outputs).to(torch.float64), persistent=False)
         self.beta = nn.Parameter(torch.zeros(most + 1, self.kept.shape[1]))
 
     def initialise(self, generator: torch.Generator) -> None:
