@@ -80,7 +80,7 @@ class GIFAIRGlobal(Weighed):
         w = theta.clone()
         for t, batch in enumerate(batches):
             g = self.direction(task, w, batch, theta) * (1 + coefficient)
-            w = w.descend(g, self.step(batches.round, batches.epoch(t)))
+            w = w.descend(g, self.step(batches, t))
         return (w, training_loss(task, w, batches)), local
 
     def server_update(self, state, uploads, cohort):

@@ -32,7 +32,7 @@ class QFFL(Weighed):
 
     def server_update(self, state, uploads, cohort):
         models, losses = stacked(uploads)
-        lipschitz = 1 / self.step(cohort.round, 0)
+        lipschitz = 1 / self.step(cohort, 0)  # of what it is given, FedAvg's step reads the round alone
         moved = (state["w"].flatten() - models.flatten(stacked=True)).square().sum(1).to("cpu", torch.float64)
         f = losses + SMALLEST
         p = torch.from_numpy(cohort.weights)
