@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
 
+from fedrepro.algorithms.fedavg_newcomers import FedAvgNewcomers
 from fedrepro.algorithms.hm2_ep import HM2EP
 from fedrepro.algorithms.hm2_newcomers import HM2Newcomers
 from fedrepro.core.federation import Batches, LocalWork
@@ -15,7 +17,8 @@ from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.linear import ep, gibbs
 from fedrepro.linear.devices import Statistics
-from tests.builders import federate, make_plan, make_problem, make_task, run
+from fedrepro.linear.posterior import weighted_quantiles
+from tests.builders import federate, holdings, make_plan, make_problem, make_task, params, run
 
 TRUE = np.array([1.0, 0.0, -0.5])
 
@@ -105,6 +108,39 @@ def test_a_device_sends_the_change_of_q_and_nothing_else():
     tilted, _ = ep.tilted_from_draws(phi, weights, correction=True)
     torch.testing.assert_close(upload["delta"]["Q"], tilted["Q"] - q["Q"])
     torch.testing.assert_close(mine["mean"], theta.mean(0))
+    torch.testing.assert_close(mine["positive"], (theta > 0).double().mean(0))
+    torch.testing.assert_close(mine["quantiles"], weighted_quantiles(theta, weights))
+
+
+def test_a_device_divides_its_own_site_out_and_leaves_out_the_first_fifth_of_its_sweeps():
+    """Line 4, by a site that is not flat: the draws are those from the cavity r − r_k, Q − Q_k."""
+    task = make_task("linear_outputs", features=2, outputs=1)
+    algorithm = HM2EP(prior="ridge", chains=3)
+    problem = make_problem(task, simulated(), make_plan(1, LocalWork(steps=10), "uniform"))
+    local = algorithm.init_client(problem, 0, task.start)
+    q = Params(r=torch.tensor([1.0, -2.0]).double(), Q=torch.diag(torch.tensor([3.0, 4.0]).double()))
+    site = Params(r=torch.tensor([0.5, 1.0]).double(), Q=torch.diag(torch.tensor([1.0, 2.0]).double()))
+    cavity = Params(r=torch.tensor([0.5, -3.0]).double(), Q=torch.diag(torch.tensor([2.0, 2.0]).double()))
+    noise = torch.randn(10, algorithm.noise_width(2), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    phi, theta, weights, after = algorithm.draw(q, site, local, noise)
+    starts = gibbs.Chains(*local["chains"])
+    thetas, phis, ends = gibbs.sweeps("ridge", Statistics(*local["data"]), cavity, starts, noise)
+    assert torch.equal(phi, phis[2:].flatten(0, 1))
+    assert torch.equal(theta, thetas[2:].flatten(0, 1))
+    assert weights.tolist() == pytest.approx([1 / 24] * 24)
+    assert torch.equal(after["chains"][1], ends.phi)
+
+
+def test_damping_falls_round_by_round():
+    """From 0.8 to 0.2 over two rounds: 0.8, 0.4, 0.2. The sites take that share of their change."""
+    task = make_task("linear_outputs", features=2, outputs=1)
+    algorithm = KnownVariances(noise=0.5, damping=0.8, damping_last=0.2, anneal=2)
+    plan = make_plan(3, LocalWork(steps=2), "uniform")
+    found = run(task, simulated(), plan, algorithm)
+    assert found.values("damping") == pytest.approx([0, 0.8, 0.4, 0.2])
+    # the exact sites do not move: after the rounds 1 − 0.2 · 0.6 · 0.8 of each is there
+    whole = learn(simulated(), KnownVariances(noise=0.5, damping=1.0, damping_last=1.0), rounds=1).state["sites"]["Q"]
+    torch.testing.assert_close(found.only.state["sites"]["Q"], (1 - 0.2 * 0.6 * 0.8) * whole, rtol=1e-8, atol=1e-8)
 
 
 def test_a_device_without_samples_changes_nothing():
@@ -250,3 +286,29 @@ def test_new_devices_take_no_part():
     with pytest.raises(UserError, match="needs the model linear_outputs and test samples"):
         learn(federation, HM2Newcomers(newcomers=1))
     assert HM2Newcomers(newcomers=2).participants(r.state, np.arange(5)).tolist() == [0, 1, 2]
+
+
+def meeting(algorithm, **state):
+    """Errors of a new device with samples (1, 3) and (1, 5) and test sample (1, 2), by way, for 0, 1 and 2 samples."""
+    old, new = ([[1.0], [2.0], [3.0]], [0.0, 1.0, 2.0]), ([[1.0], [1.0]], [3.0, 5.0])
+    test = holdings(federate(([[1.0]] * 3, [2.0] * 3)).train.samples, [1, 1, 1])
+    federation = dataclasses.replace(federate(old, old, new), test=test)
+    task = make_task("linear_outputs", features=1, outputs=1)
+    problem = make_problem(task, federation, make_plan(1, LocalWork(steps=2), "uniform"))
+    state = {**algorithm.init(problem, task.start), **state}
+    found = [m for m in algorithm.metrics(problem, state, 1) if m.metric == "newcomer_rmse"]
+    return {way: [m.value for m in found if m.group == way] for way in dict.fromkeys(m.group for m in found)}
+
+
+def test_a_new_device_meets_q_by_hand():
+    """q has μ = 1 and log τ = log 2, σ = 1. With n samples θ = (Σy + ½)/(n + ½): 1, 7/3, 3.4; descent from 1 ends at
+    the mean of y: 1, 3, 4."""
+    q = ep.natural(torch.tensor([1.0, np.log(2)]).double(), 0.01 * torch.eye(2, dtype=torch.float64))
+    found = meeting(HM2Newcomers(newcomers=1, noise=1.0), q=q)
+    assert found["q(φ)"] == pytest.approx([1, 1 / 3, 1.4])
+    assert found["mean of q"] == pytest.approx([1, 1, 2])
+    assert set(found) == {"q(φ)", "mean of q"}  # without the truth there is no limit
+
+
+def test_a_new_device_meets_fedavgs_model_by_hand():
+    assert meeting(FedAvgNewcomers(newcomers=1), w=params(w=[[0.5]])) == {"model": pytest.approx([1.5, 1, 2])}

@@ -51,6 +51,28 @@ def test_a_site_that_is_right_is_left_exactly_as_it_is():
     assert theta.shape == (30, 2)
 
 
+def test_draws_weigh_as_f_over_the_site_and_theta_is_normal_given_phi():
+    """Eq. (3.10): weights ∝ f(φ)/q_k(φ); θ | φ, y ~ N(P⁻¹h, P⁻¹), P = T⁻¹ + XᵀX/σ², h = T⁻¹μ + Xᵀy/σ²."""
+    (x, y), variance = device(), torch.tensor(0.25, dtype=torch.float64)
+    q = Params(r=torch.ones(4, dtype=torch.float64), Q=2 * torch.eye(4, dtype=torch.float64))
+    site = Params(
+        r=torch.tensor([1.0, -2.0, 0.5, 0.0]).double(), Q=torch.diag(torch.tensor([1.5, -0.5, 0.3, 0.1]).double())
+    )
+    rng = np.random.default_rng(2)
+    z, z_theta = torch.from_numpy(rng.normal(size=(10, 4))), torch.from_numpy(rng.normal(size=(20, 2)))
+    phi, theta, weights = hierarchy.tilted(statistics(x, y), variance, q, site, z, z_theta)
+    log_f = hierarchy.conditional(statistics(x, y), variance, phi)[0]
+    log_site = phi @ site["r"] - (phi @ site["Q"] * phi).sum(1) / 2
+    off = weights.log() - (log_f - log_site)
+    torch.testing.assert_close(off, off[:1].expand(20), rtol=1e-9, atol=1e-9)
+    assert weights.sum().item() == pytest.approx(1)
+    for row, own, numbers in zip(phi, theta, z_theta, strict=True):
+        inverse = torch.diag((-row[2:]).exp())
+        P = inverse + x.T @ x / 0.25
+        away = own - torch.linalg.solve(P, inverse @ row[:2] + x.T @ y / 0.25)
+        assert (away @ P @ away).item() == pytest.approx((numbers @ numbers).item())
+
+
 def test_one_variance_for_all_is_spread_over_the_predictors():
     mean, log_tau = hierarchy.scales(torch.tensor([[1.0, 2.0, 3.0]]), 2)
     assert mean.tolist() == [[1, 2]]
