@@ -32,7 +32,6 @@ from fedrepro.algorithms.omni_fedge import OmniFedge
 from fedrepro.algorithms.omni_fedge_authors import OmniFedgeAuthors
 from fedrepro.algorithms.q_ffl import QFFL
 from fedrepro.algorithms.sa import SA
-from fedrepro.algorithms.sa_round import SARound
 from fedrepro.algorithms.sa_tracked import SATracked
 from fedrepro.algorithms.term import TERM
 from fedrepro.algorithms.term_group import TERMGroup
@@ -71,7 +70,6 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "omni_fedge_authors": OmniFedgeAuthors,
     "q_ffl": QFFL,
     "sa": SA,
-    "sa_round": SARound,
     "sa_tracked": SATracked,
     "term": TERM,
     "term_group": TERMGroup,

@@ -1,9 +1,9 @@
 """FedAvg whose steps sum to those of a stochastic approximation (paper 000) over the run: an arm that tells a tapering
 step from a smaller one.
 
-The epochs' steps of `sa` sum to a·H(R·N), those of `sa_round` to a·N·H(R), with H(m) = 1 + ½ + … + 1/m. `constant`
-takes their mean ā in every epoch; `cosine` takes ā·(1 + cos π(n + ½)/RN) in epoch n = 0, 1, …, which starts at 2ā, ends
-at 0 and has the same sum.
+With H(m) = 1 + ½ + … + 1/m the epochs' steps of a/n sum to a·H(RN), those of a/(⌊n/N⌋ + 1) to a·N·H(R). `constant` takes
+their mean ā in every epoch; `cosine` takes ā·(1 + cos π(n + ½)/RN) in epoch n = 0, 1, …, which starts at 2ā, ends at 0
+and has the same sum.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from fedrepro.core.federation import Batches
 
 @dataclass(frozen=True)
 class FedAvgMatched(FedAvg):
-    schedule: str = "sa_round"  # whose sum; lr is its a
+    count: str = "rounds"  # what n counts in the schedule whose sum it has; lr is its a
     shape: str = "constant"
     rounds: int = 1  # R, the run's own
 
     def __post_init__(self):
         super().__post_init__()
-        self.require(self.schedule in ("sa", "sa_round"), "schedule", "must be sa or sa_round")
+        self.require(self.count in ("epochs", "rounds"), "count", "must be epochs or rounds")
         self.require(self.shape in ("constant", "cosine"), "shape", "must be constant or cosine")
 
     def resolve(self, problem):
@@ -39,7 +39,7 @@ class FedAvgMatched(FedAvg):
 
     def mean_factor(self, epochs: int) -> float:
         """ā/a."""
-        return harmonic(self.rounds * epochs) if self.schedule == "sa" else harmonic(self.rounds)
+        return harmonic(self.rounds * epochs) if self.count == "epochs" else harmonic(self.rounds)
 
 
 def harmonic(terms: int) -> float:

@@ -16,22 +16,22 @@ Drawn = tuple[Figure, pd.DataFrame]
 
 DATA = {"fmnist": "F-MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10"}
 SPLITS = {"iid": "IID", "dir": "DIR", "scdir": "SC-DIR"}
-#: algorithm → (name, colour)
+#: setting → (name, colour)
 METHODS = {
     "fedavg": ("FedAvg", COLOURS[1]),
     "fedprox": ("FedProx", COLOURS[4]),
     "sa": ("SA, 0.1/n", COLOURS[0]),
     "sa_round": ("SA, 0.1/(⌊n/N⌋ + 1)", COLOURS[2]),
 }
-#: (algorithm, setting) → (name, colour, line)
+#: setting → (name, colour, line)
 ARMS = {
-    ("fedavg", ""): ("FedAvg, 0.1", COLOURS[1], "-"),
-    ("fedavg_tuned", "lr=0.03"): ("FedAvg, 0.03", COLOURS[4], "-"),
-    ("fedavg_tuned", "lr=0.01"): ("FedAvg, 0.01", COLOURS[3], "-"),
-    ("fedavg_matched", "constant as sa_round"): ("constant, same sum as 0.1/round", COLOURS[6], "--"),
-    ("fedavg_matched", "cosine as sa_round"): ("cosine, same sum as 0.1/round", COLOURS[5], "--"),
-    ("sa_round", ""): ("SA, 0.1/(⌊n/N⌋ + 1)", COLOURS[2], "-"),
-    ("sa", ""): ("SA, 0.1/n", COLOURS[0], "-"),
+    "fedavg": ("FedAvg, 0.1", COLOURS[1], "-"),
+    "smaller_step": ("FedAvg, 0.03", COLOURS[4], "-"),
+    "smallest_step": ("FedAvg, 0.01", COLOURS[3], "-"),
+    "constant": ("constant, same sum as 0.1/round", COLOURS[6], "--"),
+    "cosine": ("cosine, same sum as 0.1/round", COLOURS[5], "--"),
+    "sa_round": ("SA, 0.1/(⌊n/N⌋ + 1)", COLOURS[2], "-"),
+    "sa": ("SA, 0.1/n", COLOURS[0], "-"),
 }
 LOCAL_STEPS = (2, 5, 20)  # N
 POWERS = {"power=0.6": "δ = 0.6 (outside A2)", "power=0.76": "δ = 0.76", "power=0.9": "δ = 0.9", "power=1.0": "δ = 1"}
@@ -54,8 +54,8 @@ def _grid(tables: Tables, metric: str, label: str) -> Drawn:
         for ax, (data, title) in zip(line, DATA.items(), strict=True):
             table = tables[f"{data}_{split}"]
             kind = "" if set(table["data"]) == {"real"} else " (stand-in)"
-            for algorithm, (method, colour) in METHODS.items():
-                curve = rows(table, metric, split="test", client=-1, algorithm=algorithm)
+            for setting, (method, colour) in METHODS.items():
+                curve = rows(table, metric, split="test", client=-1, setting=setting)
                 summary = band(ax, curve, "round", label=method, colour=colour)
                 drawn.append(summary.assign(data=title + kind, split=name, method=method))
             if split == "iid":
@@ -77,16 +77,16 @@ def ends(tables: Tables) -> pd.DataFrame:
     for data, title in DATA.items():
         for split, name in SPLITS.items():
             table = tables[f"{data}_{split}"]
-            for algorithm, (method, _) in METHODS.items():
+            for setting, (method, _) in METHODS.items():
                 line: dict[str, object] = {"data": title, "split": name, "method": method}
                 for metric, digits in (("accuracy", 3), ("loss", 3)):
-                    values = final(table, metric, split="test", client=-1, algorithm=algorithm)["value"]
+                    values = final(table, metric, split="test", client=-1, setting=setting)["value"]
                     line[f"final {metric}"] = _with_deviation(values, digits)
-                line["best round"] = _with_deviation(rows(table, "best_round", algorithm=algorithm)["value"], 0)
+                line["best round"] = _with_deviation(rows(table, "best_round", setting=setting)["value"], 0)
                 for metric in ("accuracy", "loss"):
-                    spread = rows(table, f"spread_{metric}", algorithm=algorithm)["value"]
+                    spread = rows(table, f"spread_{metric}", setting=setting)["value"]
                     line[f"spread of {metric}"] = f"{spread.mean():.4f}"
-                    rough = rows(table, f"oscillation_{metric}", algorithm=algorithm)["value"]
+                    rough = rows(table, f"oscillation_{metric}", setting=setting)["value"]
                     line[f"oscillation of {metric}"] = f"{rough.mean():.4f}" if len(rough) else "too few rounds"
                 lines.append(line)
     return pd.DataFrame(lines)
@@ -105,7 +105,7 @@ def partitions(tables: Tables) -> Drawn:
     for line, (split, name) in zip(axes, SPLITS.items(), strict=True):
         for ax, (data, title) in zip(line, DATA.items(), strict=True):
             table = tables[f"{data}_{split}"]
-            mine = rows(table, "class_samples", algorithm="sa", seed=table["seed"].min())
+            mine = rows(table, "class_samples", setting="sa", seed=table["seed"].min())
             counts = mine.pivot_table(index="step", columns="client", values="value")
             shown = np.ma.masked_equal(counts.to_numpy(), 0)
             ax.imshow(shown, cmap="viridis_r", aspect="auto", origin="lower", interpolation="none")
@@ -127,8 +127,8 @@ def arms(tables: Tables) -> Drawn:
     fig, axes = figure(1, 2, width=9.0, height=3.6)
     drawn = []
     for ax, metric in zip(axes[0], ("accuracy", "loss"), strict=True):
-        for (algorithm, setting), (label, colour, style) in ARMS.items():
-            curve = rows(table, metric, split="test", client=-1, algorithm=algorithm, setting=setting)
+        for setting, (label, colour, style) in ARMS.items():
+            curve = rows(table, metric, split="test", client=-1, setting=setting)
             summary = curve.groupby("round")["value"].agg(median="median", low="min", high="max").reset_index()
             ax.plot(summary["round"], summary["median"], label=label, color=colour, linestyle=style)
             drawn.append(summary.assign(metric=metric, arm=label))
@@ -141,10 +141,10 @@ def arms_table(tables: Tables) -> pd.DataFrame:
     """The arms over the last fifth of the rounds: mean over seeds ± standard deviation."""
     table = tables["fmnist_dir"]
     lines = []
-    for (algorithm, setting), (label, *_) in ARMS.items():
+    for setting, (label, *_) in ARMS.items():
         line: dict[str, object] = {"arm": label}
         for metric in ("late_accuracy", "late_loss", "oscillation_accuracy", "oscillation_loss"):
-            values = rows(table, metric, algorithm=algorithm, setting=setting)["value"]
+            values = rows(table, metric, setting=setting)["value"]
             line[metric.replace("_", " ")] = _with_deviation(values, 4) if len(values) else "too few rounds"
         lines.append(line)
     return pd.DataFrame(lines)

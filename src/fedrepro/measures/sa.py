@@ -6,9 +6,9 @@ Of the runs on pictures, on the global test set:
 - best_round: the round with the highest accuracy, the first of them.
 - oscillation_accuracy, oscillation_loss: what is left of a curve once its trend is taken away (fedrepro.curves), over
   the last two thirds of the rounds. A curve that falls along a line or a parabola has none.
-- of `sa` and `sa_round`, against the better of FedAvg and FedProx of the same seed, positive where the paper's claim
-  holds: accuracy_lead, loss_lead, steadier_accuracy, steadier_loss. constant_lead: late_loss of the best constant step
-  in hindsight (FedAvg's, and those of `fedavg_tuned`), less one's own.
+- of the settings `sa` and `sa_round`, against the better of FedAvg and FedProx of the same seed, positive where the
+  paper's claim holds: accuracy_lead, loss_lead, steadier_accuracy, steadier_loss. constant_lead: late_loss of the best
+  constant step in hindsight (FedAvg's and the smaller ones), less one's own.
 
 Of the runs on least squares (`sa_tracked`), with w^s the solution of the ODE (37) from w̄(s):
 - window_distance, by the round n in which a window begins: the largest ‖w̄_{mN} − w^{T_n}(T_m)‖ over the rounds m with
@@ -33,7 +33,7 @@ LATE = 0.2  # of the rounds
 SETTLED = 1 / 3  # of the rounds: what comes before is the way down
 BASELINES = ("fedavg", "fedprox")
 TAPERING = ("sa", "sa_round")
-CONSTANT = ("fedavg", "fedavg_tuned")
+CONSTANT = ("fedavg", "smaller_step", "smallest_step")
 WINDOW = 1.0  # T; assumed: the paper's theorem is for any
 WINDOWS = 12
 
@@ -83,16 +83,15 @@ def _leads(found: pd.DataFrame) -> Iterator[dict]:
         "constant_lead": ("late_loss", CONSTANT, "min", -1),
     }
     for run, own in wide.iterrows():
-        algorithm, _, seed = run
-        if algorithm not in TAPERING:
+        _, setting, seed = run
+        if setting not in TAPERING:
             continue
         last = int(found.loc[(found[RUN] == list(run)).all(axis=1), "round"].max())
         for metric, (of, others, best, sign) in comparisons.items():
             if of not in wide:
                 continue
-            rivals = wide.loc[[i for i in wide.index if i[0] in others and i[2] == seed], of].dropna()
-            complete = {i[0] for i in rivals.index} == set(others)
-            if complete and math.isfinite(own[of]):
+            rivals = wide.loc[[i for i in wide.index if i[1] in others and i[2] == seed], of].dropna()
+            if len(rivals) == len(others) and math.isfinite(own[of]):
                 value = sign * (own[of] - rivals.agg(best))
                 yield dict(zip(RUN, run, strict=True), metric=metric, round=last, value=float(value))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.algorithms import SA, FedAvg, FedAvgMatched, FedProx, SARound, SATracked
+from fedrepro.algorithms import SA, FedAvg, FedAvgMatched, FedProx, SATracked
 from fedrepro.core.federation import Batches, LocalWork
 from fedrepro.errors import UserError
 from tests.builders import FULL_BATCH, MINI_BATCH, RAGGED, federations, make_plan, make_task, params, run
@@ -35,7 +35,7 @@ def test_n_counts_steps():
 
 
 def test_a_round_has_one_step():
-    assert [SARound(lr=0.6).step(*at(round, t)) for round in (0, 1, 4) for t in (0, 5)] == pytest.approx(
+    assert [SA(lr=0.6, count="rounds").step(*at(round, t)) for round in (0, 1, 4) for t in (0, 5)] == pytest.approx(
         [0.6, 0.6, 0.3, 0.3, 0.12, 0.12], rel=1e-15
     )
 
@@ -45,17 +45,17 @@ def test_the_sums_over_the_papers_run():
     epochs = [(Batches(round, 5, 1), t) for round in range(100) for t in range(5)]
     total = {
         name: 313 * sum(a.step(*when) for when in epochs)
-        for name, a in {"sa": SA(), "sa_round": SARound(), "constant": FedAvg()}.items()
+        for name, a in {"sa": SA(), "sa_round": SA(count="rounds"), "constant": FedAvg()}.items()
     }
     assert total == pytest.approx({"sa": 212.6, "sa_round": 811.8, "constant": 15650}, rel=1e-3)
 
 
-@pytest.mark.parametrize("schedule", ["sa", "sa_round"])
+@pytest.mark.parametrize("count", ["epochs", "rounds"])
 @pytest.mark.parametrize("shape", ["constant", "cosine"])
-def test_a_matched_schedule_has_the_same_sum(schedule, shape):
+def test_a_matched_schedule_has_the_same_sum(count, shape):
     epochs = [(Batches(round, 5, 1), t) for round in range(7) for t in range(5)]
-    like = {"sa": SA(lr=0.3), "sa_round": SARound(lr=0.3)}[schedule]
-    matched = FedAvgMatched(lr=0.3, schedule=schedule, shape=shape, rounds=7)
+    like = SA(lr=0.3, count=count)
+    matched = FedAvgMatched(lr=0.3, count=count, shape=shape, rounds=7)
     steps = [matched.step(*when) for when in epochs]
     assert sum(steps) == pytest.approx(sum(like.step(*when) for when in epochs), rel=1e-12)
     if shape == "constant":
@@ -88,7 +88,7 @@ def test_two_rounds_of_least_squares(strategy):
 def test_two_rounds_of_the_second_schedule():
     # 0.1 twice, as FedAvg: 1.095; then 0.05 twice, which is FedAvg with its step halved every round
     expected = line(FedAvg(lr=0.1, decay=0.5), rounds=2).w["w"].item()
-    assert line(SARound(lr=0.1), rounds=2).w["w"].item() == pytest.approx(expected, rel=1e-15)
+    assert line(SA(lr=0.1, count="rounds"), rounds=2).w["w"].item() == pytest.approx(expected, rel=1e-15)
 
 
 # --- identities -------------------------------------------------------------------------------------------------------
@@ -97,28 +97,41 @@ def test_two_rounds_of_the_second_schedule():
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
 @pytest.mark.parametrize("work", [FULL_BATCH, MINI_BATCH], ids=["full batch", "mini-batch"])
 @pytest.mark.parametrize("model", ["linear", "softmax", "mlp"])
-def test_without_its_taper_it_is_fedavg_bit_for_bit(model, work, strategy):
+@pytest.mark.parametrize("mu", [0.0, 0.25])
+def test_without_its_taper_it_is_fedavg_and_fedprox_bit_for_bit(mu, model, work, strategy):
     by_seed, plan = federations(model, {0: RAGGED}), make_plan(4, work)
-    taper, average = (
-        run(make_task(model), by_seed, plan, a, strategy=strategy) for a in (SA(lr=0.1, power=0.0), FedAvg(lr=0.1))
+    other = FedProx(lr=0.1, mu=mu) if mu else FedAvg(lr=0.1)
+    taper, constant = (
+        run(make_task(model), by_seed, plan, a, strategy=strategy) for a in (SA(lr=0.1, power=0.0, mu=mu), other)
     )
-    assert torch.equal(taper.w.flatten(), average.w.flatten())
-    mine, theirs = (f.frame[f.frame["metric"] != "class_samples"].drop(columns="algorithm") for f in (taper, average))
+    assert torch.equal(taper.w.flatten(), constant.w.flatten())
+    mine, theirs = (f.frame[f.frame["metric"] != "class_samples"].drop(columns="algorithm") for f in (taper, constant))
     assert mine.reset_index(drop=True).equals(theirs.reset_index(drop=True))
 
 
 def test_nothing_but_the_step_is_overridden():
-    """No copied loop: what a client and the server do is FedAvg's own code."""
-    for method in (SA, SARound, FedAvgMatched, SATracked):
+    """No copied loop: what a client and the server do is FedAvg's own code, and the proximal term is FedProx's."""
+    for method in (SA, FedAvgMatched, SATracked):
         assert method.client_update is FedAvg.client_update
         assert method.server_update is FedAvg.server_update
-        assert method.direction is FedAvg.direction
-    assert FedProx.client_update is FedAvg.client_update
+    assert SA.direction is FedProx.direction
+    assert FedAvgMatched.direction is FedAvg.direction
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_the_papers_four_methods_run_together_as_each_alone(strategy):
+    by_seed, plan = federations("mlp", {0: RAGGED}), make_plan(3, MINI_BATCH)
+    four = [SA(power=0.0), SA(power=0.0, mu=0.25), SA(), SA(count="rounds")]
+    alone = [FedAvg(), FedProx(mu=0.25), SA(), SA(count="rounds")]
+    together = run(make_task("mlp"), by_seed, plan, *four, strategy=strategy)
+    for replicate, algorithm in zip(together.replicates, alone, strict=True):
+        one = run(make_task("mlp"), by_seed, plan, algorithm)
+        torch.testing.assert_close(replicate.state["w"].flatten(), one.w.flatten(), rtol=1e-12, atol=1e-14)
 
 
 def test_one_epoch_a_round_makes_both_schedules_one():
     by_seed, plan = federations("mlp", {0: RAGGED}), make_plan(4, LocalWork(epochs=1, batch=3))
-    one, other = (run(make_task("mlp"), by_seed, plan, a) for a in (SA(lr=0.1), SARound(lr=0.1)))
+    one, other = (run(make_task("mlp"), by_seed, plan, a) for a in (SA(lr=0.1), SA(lr=0.1, count="rounds")))
     assert torch.equal(one.w.flatten(), other.w.flatten())
 
 
@@ -171,9 +184,10 @@ def test_the_ode_is_known_for_least_squares_only():
     ("make", "hyper", "named"),
     [
         (SA, {"power": -0.1}, "SA: power = -0.1"),
-        (SA, {"count": "rounds"}, "SA: count = 'rounds'"),
+        (SA, {"count": "batches"}, "SA: count = 'batches'"),
+        (SA, {"mu": -1.0}, "SA: mu = -1.0"),
         (SA, {"lr": 0.0}, "SA: lr = 0.0"),
-        (FedAvgMatched, {"schedule": "linear"}, "FedAvgMatched: schedule = 'linear'"),
+        (FedAvgMatched, {"count": "steps"}, "FedAvgMatched: count = 'steps'"),
         (FedAvgMatched, {"shape": "line"}, "FedAvgMatched: shape = 'line'"),
     ],
 )

@@ -15,24 +15,23 @@ from fedrepro.tables import TABLE_COLUMNS, rows
 from tests.builders import federations, make_plan, make_task, run
 
 
-def curves(**algorithms: tuple) -> pd.DataFrame:
-    """algorithm (or algorithm__setting) → (accuracies, losses) on the test set by round, of seed 0."""
+def curves(**settings: tuple) -> pd.DataFrame:
+    """setting → (accuracies, losses) on the test set by round, of seed 0."""
     found = []
-    for name, both in algorithms.items():
-        algorithm, _, setting = name.partition("__")
+    for setting, both in settings.items():
         for metric, values in zip(("accuracy", "loss"), both, strict=True):
             for round, value in enumerate(values):
-                row = {"algorithm": algorithm, "setting": setting, "seed": 0, "round": round, "metric": metric}
+                row = {"algorithm": "compared", "setting": setting, "seed": 0, "round": round, "metric": metric}
                 found.append(row | {"value": float(value), "split": "test"})
     frame = pd.DataFrame(found)
     return frame.assign(experiment="sa/x", client=-1, group="", step=0, data="real", diverged=False)[TABLE_COLUMNS]
 
 
-def measured(frame: pd.DataFrame, algorithm: str) -> dict[str, float]:
+def measured(frame: pd.DataFrame, setting: str) -> dict[str, float]:
     found = measures.measure(frame)
     assert list(found) == TABLE_COLUMNS
     assert (found["split"] == "derived").all()
-    return found[found["algorithm"] == algorithm].set_index("metric")["value"].to_dict()
+    return found[found["setting"] == setting].set_index("metric")["value"].to_dict()
 
 
 RAMP = np.linspace(0.1, 0.6, 11)
@@ -87,9 +86,8 @@ def test_leads_are_over_the_better_of_both_baselines():
 
 
 def test_the_best_constant_step_in_hindsight():
-    frame = curves(
-        fedavg=(RAMP, FALL), fedavg_tuned__a=(RAMP, FALL - 0.3), fedavg_tuned__b=(RAMP, FALL + 1), sa=(RAMP, FALL - 0.1)
-    )
+    arms = {"fedavg": 0.0, "smaller_step": -0.3, "smallest_step": 1.0, "sa": -0.1}
+    frame = curves(**{name: (RAMP, FALL + more) for name, more in arms.items()})
     found = measured(frame, "sa")
     assert found["constant_lead"] == pytest.approx(-0.2)
     assert "loss_lead" not in found  # FedProx is not there
