@@ -1,9 +1,9 @@
 """FedAvg whose steps sum to those of a stochastic approximation (paper 000) over the run: an arm that tells a tapering
 step from a smaller one.
 
-With H(m) = 1 + ½ + … + 1/m the epochs' steps of a/n sum to a·H(RN), those of a/(⌊n/N⌋ + 1) to a·N·H(R). `constant` takes
-their mean ā in every epoch; `cosine` takes ā·(1 + cos π(n + ½)/RN) in epoch n = 0, 1, …, which starts at 2ā, ends at 0
-and has the same sum.
+With H(m) = 1 + ½ + … + 1/m the epochs' steps of a/n sum to a·H(RN), those of a/(⌊n/N⌋ + 1) to a·N·H(R). `constant`
+takes their mean ā in every epoch; `cosine` takes ā·(1 + cos π(n + ½)/RN) in epoch n = 0, 1, …, which starts at 2ā, ends
+at 0 and has the same sum.
 """
 
 from __future__ import annotations
