@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
 import sys
 import time
@@ -35,6 +36,9 @@ from fedrepro.files import read_json, sha256_of, write_atomically, write_json
 from fedrepro.models import MODELS
 from fedrepro.partitions import base as federation_files
 from fedrepro.sources import training_files
+
+#: bytes of images that are scaled when they are read, not beforehand
+LARGE = 2**30
 
 
 @dataclass(frozen=True)
@@ -201,8 +205,13 @@ def _join(
     """
     lengths = [len(split.x) for split in splits.values()]
     first = dict(zip(splits, np.cumsum([0, *lengths[:-1]]), strict=True))
-    x = torch.cat([_features(datasets[seed], split, dtype, device) for seed, split in splits.items()])
-    any_split = next(iter(splits.values()))
+    seed, any_split = next(iter(splits.items()))
+    scaling = _kept_as_bytes(datasets[seed], any_split, sum(lengths), dtype, device)
+    if scaling:
+        parts = [torch.from_numpy(split.x).to(device) for split in splits.values()]
+    else:
+        parts = [_features(datasets[seed], split, dtype, device) for seed, split in splits.items()]
+    x = torch.cat(parts) if len(parts) > 1 else parts[0]
     if any_split.start is None:
         y = np.concatenate([split.y for split in splits.values()])
         positions = {seed: first[seed] + np.arange(len(split)) for seed, split in splits.items()}
@@ -213,7 +222,17 @@ def _join(
         for seed, split in splits.items():
             y[positions[seed]] = split.y
     y = torch.from_numpy(y)
-    return Samples(x, y.to(device, dtype if y.is_floating_point() else torch.int64)), positions
+    return Samples(x, y.to(device, dtype if y.is_floating_point() else torch.int64), *scaling), positions
+
+
+def _kept_as_bytes(
+    data: data_files.Dataset, split: data_files.Split, rows: int, dtype: torch.dtype, device: torch.device
+) -> tuple[torch.Tensor, ...]:
+    """(offset, factor) where the samples are bytes and would be LARGE as numbers of the run's type; else nothing."""
+    large = rows * math.prod(split.shape) * dtype.itemsize > LARGE
+    if data.offset is None or split.start is not None or split.x.dtype != np.uint8 or not large:
+        return ()
+    return tuple(torch.from_numpy(np.asarray(v)).to(device, dtype) for v in (data.offset, data.factor))
 
 
 def _features(

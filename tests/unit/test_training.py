@@ -98,3 +98,37 @@ def test_a_device_that_is_not_there_is_named(monkeypatch):
         pick_device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert pick_device("auto") == torch.device("cuda")
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_images_kept_as_bytes_give_the_same_bytes(run, monkeypatch, strategy):
+    images = {
+        "dataset": {"name": "mnist5k", "train": 60, "test": 20},
+        "partition": {"name": "iid", "clients": 3},
+        "model": {"name": "mlp", "hidden": [4]},
+        "dtype": "float32",
+        "local": {"epochs": 1, "batch": 8},
+        "participation.clients": 2,
+    }
+    plain, _ = run(images, shard="0-0", strategy=strategy, name="plain")
+    monkeypatch.setattr(training, "LARGE", 0)
+    kept, _ = run(images, shard="0-0", strategy=strategy, name="bytes")
+    pd.testing.assert_frame_equal(plain, kept, check_exact=True)
+
+
+def test_methods_that_share_a_job_run_as_they_do_alone(run):
+    both = {"lr": 0.01, "variants": {"plain": {"method": "fedavg"}, "tied": {"method": "fedprox", "mu": 1.0}}}
+    together, manifest = run({**MINI_BATCH, "algorithms": {"both": both}}, "both", name="together")
+    assert manifest["method"] == "fedavg, fedprox"
+    for setting, method, hyper in (("plain", "fedavg", {}), ("tied", "fedprox", {"mu": 1.0})):
+        alone, _ = run({**MINI_BATCH, "algorithms": {method: {"lr": 0.01, **hyper}}}, method, name=method)
+        mine = together[together["setting"] == setting].reset_index(drop=True)
+        pd.testing.assert_frame_equal(
+            mine.drop(columns=["setting", "algorithm"]), alone.drop(columns=["setting", "algorithm"])
+        )
+
+
+def test_methods_that_do_not_run_alike_share_no_job(run):
+    both = {"variants": {"plain": {"method": "fedavg", "lr": 0.01}, "three": {"method": "omni_fedge"}}}
+    with pytest.raises(UserError, match=r"algorithms\.both: its methods do not run alike"):
+        run({**MINI_BATCH, "algorithms": {"both": both}}, "both")

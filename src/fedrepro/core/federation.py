@@ -22,15 +22,30 @@ READ_AHEAD = 32  # steps
 
 
 class Samples(NamedTuple):
-    """x [N, ...] and y [N, ...], on the device of the run."""
+    """x [N, ...] and y [N, ...], on the device of the run.
+
+    With a `factor`, x are bytes, and a model is given (x − offset) · factor: large sets of images stay as small as they
+    are, and only what is read is scaled.
+    """
 
     x: Tensor
     y: Tensor
+    offset: Tensor | None = None
+    factor: Tensor | None = None
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of what a model is given."""
+        return self.x.dtype if self.factor is None else self.factor.dtype
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """What a model is given of some of x."""
+        return x if self.factor is None else x.to(self.dtype).sub_(self.offset).mul_(self.factor)
 
     def rows(self, index: Tensor) -> Samples:
         """The rows of any shape of index: [T, B] → x [T, B, ...], y [T, B, ...]."""
-        read = (part.index_select(0, index.reshape(-1)).reshape(*index.shape, *part.shape[1:]) for part in self)
-        return Samples(*read)
+        x, y = (part.index_select(0, index.reshape(-1)).reshape(*index.shape, *part.shape[1:]) for part in self[:2])
+        return Samples(self.inputs(x), y)
 
 
 @dataclass(frozen=True)
@@ -50,7 +65,7 @@ class Holdings:
 
     def full_batch(self, client: int) -> Batch:
         rows = self.of(client)
-        return Batch(self.samples.x[rows], self.samples.y[rows])
+        return Batch(self.samples.inputs(self.samples.x[rows]), self.samples.y[rows])
 
     def class_counts(self) -> Tensor:
         """Samples of each class at each client: [K, classes], up to the largest label of all samples."""
@@ -206,7 +221,7 @@ class LocalWork:
             mask = np.zeros(per_epoch * width)
             mask[: len(rows)] = 1.0
             weight = torch.from_numpy(np.tile(mask, epochs).reshape(-1, width)[:steps])
-            weight = weight.to(holdings.samples.x.dtype)
+            weight = weight.to(holdings.samples.dtype)
         return Batches(round, steps, per_epoch, holdings.samples, index, weight)
 
     def _draw_nearest(self, holdings: Holdings, client: int, round: int, rng: np.random.Generator) -> Batches:
@@ -237,7 +252,7 @@ class LocalWork:
         for k, (rows, counts, chosen) in drawn.items():
             index = np.zeros((len(counts), width), dtype=np.int64)
             index[:, : chosen.shape[1]] = chosen
-            weight = torch.from_numpy(np.arange(width) < counts[:, None]).to(holdings.samples.x.dtype)
+            weight = torch.from_numpy(np.arange(width) < counts[:, None]).to(holdings.samples.dtype)
             index = torch.from_numpy(rows[index])
             size = float(min(self.batch, len(rows)))
             # no passes over the data, so all steps are one epoch: clients of any size can be stacked

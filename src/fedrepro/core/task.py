@@ -110,7 +110,7 @@ class Task:
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
             y = holdings.samples.y[part]
-            output = functional_call(self.model, w, (holdings.samples.x[part],))
+            output = functional_call(self.model, w, (holdings.samples.inputs(holdings.samples.x[part]),))
             both = torch.stack([self.sample_loss(output, y), self.sample_score(output, y)])
             sums.index_add_(1, owner[start : start + size], both.to("cpu", torch.float64))
         self.model.train()
