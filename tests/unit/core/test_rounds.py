@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +14,7 @@ import torch
 
 from fedrepro.algorithms import FedAvg, FedProx, FedSGD, Local
 from fedrepro.core import streams
-from fedrepro.core.algorithm import Algorithm, Traffic
+from fedrepro.core.algorithm import Algorithm, Metric, Traffic
 from fedrepro.core.federation import Federation, LocalWork
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation
@@ -476,3 +477,43 @@ def test_a_survey_comes_before_the_round_and_its_bytes_count():
     assert found.only.state["asked"] == 3
     assert found.values("bytes_down") - plain.values("bytes_down") == 100
     assert found.values("bytes_up") - plain.values("bytes_up") == 10
+
+
+# --- methods without rounds -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Oracle(Algorithm):
+    """Knows a number for every client; has no model."""
+
+    shift: float = 0.0
+
+    iterative: ClassVar[bool] = False
+
+    @classmethod
+    def init_all(cls, runs):
+        return [{"number": a.shift + i, "together": float(len(runs))} for i, (a, _, _) in enumerate(runs)]
+
+    def assess(self, problem, state, split):
+        if split == "train":
+            return None
+        numbers = np.full(len(problem.federation), state["number"])
+        return numbers, 2 * numbers, [Metric("own", state["together"], split)]
+
+
+def test_a_method_may_initialise_all_runs_at_once_and_assess_what_is_no_model():
+    (own,) = federations("linear", {0: (3, 2)}).values()
+    own = dataclasses.replace(own, test=own.train)
+    found = run(make_task("linear"), {4: own, 9: own}, make_plan(5), Oracle(shift=1.0))
+    assert found.values("loss", split="test", client=-1).tolist() == [1.0, 2.0]
+    assert found.values("mse", split="test", client=1).tolist() == [2.0, 4.0]
+    assert found.values("own").tolist() == [2.0, 2.0]
+    assert set(found.frame["round"]) == {5}
+    assert not found.frame["split"].eq("train").any()
+
+
+def test_a_result_that_is_no_number_has_diverged():
+    (own,) = federations("linear", {0: (3, 2)}).values()
+    own = dataclasses.replace(own, test=own.train)
+    found = run(make_task("linear"), own, make_plan(5), Oracle(shift=float("nan")))
+    assert found.only.diverged == 5
