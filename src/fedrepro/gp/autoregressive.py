@@ -18,8 +18,9 @@ import torch
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor, nn
 
+from fedrepro.gp.kernels import LENGTHSCALES, NOISE_FLOOR, scaled_kernel
 from fedrepro.gp.maximise import Effort, jitter_unsaid, maximise
-from fedrepro.gp.shared import LENGTHSCALES, NOISE_FLOOR, Data, Law, scaled_kernel
+from fedrepro.gp.shared import Data, Law
 
 
 class AutoregressiveGP:

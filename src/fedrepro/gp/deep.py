@@ -27,8 +27,8 @@ from gpytorch.variational import CholeskyVariationalDistribution, VariationalStr
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
+from fedrepro.gp.kernels import LENGTHSCALES, NOISE_FLOOR, gaussian_likelihood, scaled_kernel
 from fedrepro.gp.maximise import Effort, jitter_unsaid
-from fedrepro.gp.shared import LENGTHSCALES, NOISE_FLOOR, gaussian_likelihood, scaled_kernel
 from fedrepro.gp.variational import DistributedVariationalGP
 
 SMALLEST_VARIANCE = 1e-10  # of an input to the next layer, whose root has no slope at 0
@@ -198,7 +198,7 @@ def _starts(kernel: Kernel, likelihood: GaussianLikelihood) -> Iterator[Callable
 
         return put
 
-    return map(start, LENGTHSCALES)
+    return map(start, LENGTHSCALES[:2])
 
 
 def _with_means(below: list[list[DistributedVariationalGP]], x: Tensor) -> Tensor:

@@ -44,10 +44,8 @@ class DistributedGP(SharedGP):
     """One expert a device."""
 
     def predict_together(self, x: Tensor, rule: str = "rbcm", noise: bool = True) -> Law:
-        laws = [self.predict(x, device, noise=False) for device in range(len(self.models))]
+        laws = [self.predict(x, device, noise=False) for device in range(len(self.data))]
         mean, variance = (torch.stack(part) for part in zip(*laws, strict=True))
-        with torch.no_grad():
-            prior = self.kernel(x, diag=True)
-            variance = torch.minimum(variance.clamp_min(1e-12), prior)
-            mean, variance = combine(rule, mean, variance, prior)
-            return mean, variance + self.likelihood.noise if noise else variance
+        prior = self.theta.variance.expand(len(x))
+        mean, variance = combine(rule, mean, torch.minimum(variance.clamp_min(1e-12), prior), prior)
+        return mean, variance + self.theta.noise if noise else variance

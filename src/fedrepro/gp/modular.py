@@ -20,13 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor, nn
 
 from fedrepro.gp.exact import cholesky
+from fedrepro.gp.kernels import NOISE_FLOOR, scaled_kernel
 from fedrepro.gp.maximise import Effort, jitter_unsaid, maximise
-from fedrepro.gp.shared import NOISE_FLOOR, Data, Law, scaled_kernel
+from fedrepro.gp.shared import Data, Law
 from fedrepro.gp.variational import DistributedVariationalGP
+
+JITTER = 1e-6
 
 
 class Module(NamedTuple):
@@ -64,9 +66,9 @@ class ModularGP:
     def fit(self, data: Data, rng: np.random.Generator) -> ModularGP:
         self.effort, self.modules = Effort(), []
         for x, y in data:
-            alone = DistributedVariationalGP(
-                min(self.inducing, len(y)), ard=self.ard, noise_floor=self.noise_floor, evaluations=self.evaluations
-            ).fit([(x, y)], rng)
+            options = {"ard": self.ard, "noise_floor": self.noise_floor, "evaluations": self.evaluations}
+            # jitter: the server has other kernels, under which K_k⁻¹ of a nearly singular K_k would count for too much
+            alone = DistributedVariationalGP(min(self.inducing, len(y)), jitter=JITTER, **options).fit([(x, y)], rng)
             self.effort = self.effort.plus(alone.effort, last=False)
             with jitter_unsaid():
                 self.modules.append(as_module(alone))
@@ -90,7 +92,7 @@ class ModularGP:
         joint = maximise(self.likelihood, parameters, evaluations=self.evaluations)
         self.effort = self.effort.plus(joint)
         with torch.no_grad(), jitter_unsaid():
-            self.factor = psd_safe_cholesky(self._covariance())
+            self.factor, _ = cholesky(self._covariance())
             self.weights = torch.cholesky_solve(self.targets[:, None], self.factor)
         return self
 
@@ -106,7 +108,7 @@ class ModularGP:
 
     def likelihood(self) -> Tensor:
         """log N(ỹ; 0, H K_C Hᵀ + I) / number of pseudo-targets."""
-        factor = psd_safe_cholesky(self._covariance())
+        factor, _ = cholesky(self._covariance())
         white = torch.linalg.solve_triangular(factor, self.targets[:, None], upper=False)
         half = 0.5 * white.square().sum() + factor.diagonal().log().sum()
         return -half / len(self.targets) - 0.5 * math.log(2 * math.pi)

@@ -23,8 +23,9 @@ from gpytorch.likelihoods import GaussianLikelihood
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor, nn
 
+from fedrepro.gp.kernels import NOISE_FLOOR, gaussian_likelihood, scaled_kernel, starting_points
 from fedrepro.gp.maximise import Effort, jitter_unsaid, maximise
-from fedrepro.gp.shared import NOISE_FLOOR, Data, Law, gaussian_likelihood, scaled_kernel, starting_points
+from fedrepro.gp.shared import Data, Law
 
 
 class Statistics(NamedTuple):

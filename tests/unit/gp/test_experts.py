@@ -74,4 +74,4 @@ def test_far_from_all_data_rbcm_is_the_prior():
     model = DistributedGP(starts=1, evaluations=60).fit(devices([12, 12, 12]), np.random.default_rng(0))
     mean, variance = model.predict_together(t([50.0]), "rbcm", noise=False)
     torch.testing.assert_close(mean, t(0.0))
-    torch.testing.assert_close(variance, model.kernel.outputscale.detach().view(1))
+    torch.testing.assert_close(variance, model.theta.variance.view(1))

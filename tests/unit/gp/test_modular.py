@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.gp.modular import ModularGP, as_module
+from fedrepro.gp.modular import JITTER, ModularGP, as_module
 from fedrepro.gp.scores import rmse
 from fedrepro.gp.shared import SharedGP
 from fedrepro.gp.variational import DistributedVariationalGP
@@ -41,7 +41,9 @@ def test_a_server_with_the_modules_own_prior_predicts_as_the_module_does():
     model = ModularGP(inducing=8, latents=1, ard=False, evaluations=60).fit(
         [(x, noisy(x, 1))], np.random.default_rng(0)
     )
-    sparse = DistributedVariationalGP(inducing=8, evaluations=60).fit([(x, noisy(x, 1))], np.random.default_rng(0))
+    sparse = DistributedVariationalGP(inducing=8, evaluations=60, jitter=JITTER).fit(
+        [(x, noisy(x, 1))], np.random.default_rng(0)
+    )
     with torch.no_grad():
         model.kernel.base_kernel.lengthscale = sparse.kernel.base_kernel.lengthscale
         model.mixing.copy_(sparse.kernel.outputscale.sqrt().view(1, 1))

@@ -93,5 +93,5 @@ def test_awkward_data_gives_finite_laws(name):
 
 
 def test_an_unknown_kernel():
-    with pytest.raises(UserError, match="kernel: 'cosine' is unknown"):
+    with pytest.raises(UserError, match="kernel = 'cosine' is unknown"):
         SharedGP(kernel="cosine").fit([device(3, 0)], np.random.default_rng(0))
