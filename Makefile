@@ -9,6 +9,8 @@ DATA_DIR ?=
 PROFILE ?= local
 CORES ?=
 DEVICE ?=
+# GPUs of this machine: as many training jobs at once, one GPU each (on a cluster the scheduler counts them)
+GPUS ?= $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
 ARGS ?=
 
 quote = '$(subst ','\'',$(1))'
@@ -17,12 +19,13 @@ BIN := .venv/bin
 CONFIG = $(strip scale=$(call quote,$(SCALE)) $(if $(ONLY),only=$(call quote,$(ONLY))) \
 	$(if $(DATA_DIR),data_dir=$(call quote,$(DATA_DIR))) $(if $(DEVICE),device=$(call quote,$(DEVICE))))
 SNAKEMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --profile workflow/profiles/$(PROFILE) \
-	$(if $(CORES),--cores $(CORES)) --config $(CONFIG)
+	$(if $(CORES),--cores $(CORES)) $(if $(filter local,$(PROFILE)),$(if $(filter-out 0,$(GPUS)),--resources gpu=$(GPUS))) \
+	--config $(CONFIG)
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 	@echo
-	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="dfl dfl/fig3b"  DATA_DIR=…  PROFILE=local|…  CORES=…  DEVICE=auto|cpu|cuda|mps'
+	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="dfl dfl/fig3b"  DATA_DIR=…  PROFILE=local|slurm|generic  CORES=…  DEVICE=auto|cpu|cuda|mps  GPUS=…'
 
 $(STAMP): envs/requirements.lock pyproject.toml envs/setup.sh
 	@sh envs/setup.sh $@

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +29,7 @@ from fedrepro.core.progress import Progress
 from fedrepro.core.rounds import Participation, Plan, Replicate, train
 from fedrepro.core.task import Task
 from fedrepro.datasets import base as data_files
-from fedrepro.errors import UserError
+from fedrepro.devices import pick_device
 from fedrepro.experiment import Experiment, seeds_of
 from fedrepro.files import read_json, sha256_of, write_atomically, write_json
 from fedrepro.models import MODELS
@@ -72,12 +71,12 @@ def train_shard(
     started = time.monotonic()
     torch.set_num_threads(machine.threads)
     keep_freed_memory()
-    device = pick_device(machine.device)
     methods = experiment.methods(algorithm)
     code = provenance.code_sha256(training_files(methods, experiment.spec["model"]["name"]))
     known = {k: read_json(path.with_suffix(".json")) for k, path in vars(inputs).items()}
     job = sha256_of([experiment.job_sha256(algorithm), shard, code, known["dataset"], known["federation"]])
     progress = Progress(experiment.spec["rounds"])
+    device = pick_device(machine.device, progress.line)
     checkpoint = Checkpoint(checkpoints / f"{job[:32]}.pt", machine.checkpoint_seconds, say=progress.line)
 
     task, plan, replicates = prepare(experiment, algorithm, shard, inputs, device)
@@ -274,16 +273,6 @@ def strategy_chooser(
         return strategy(chosen["name"])
 
     return choose
-
-
-def pick_device(asked: str) -> torch.device:
-    """`auto` takes cuda, then mps, then the cpu; a device that is asked for and not there is an error by name."""
-    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if asked == "auto":
-        asked = next(name for name in ("cuda", "mps", "cpu") if available[name])
-    if not available[asked]:
-        raise UserError(f"device: '{asked}' was asked for, but torch sees none on {os.uname().nodename}")
-    return torch.device(asked)
 
 
 def keep_freed_memory() -> None:

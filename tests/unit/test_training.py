@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-import torch
 
 from fedrepro import training
-from fedrepro.errors import UserError
 from fedrepro.experiment import seeds_of
 from fedrepro.files import read_json
 from fedrepro.preparation import partition_data, prepare_data
-from fedrepro.training import Inputs, Machine, pick_device, strategy_chooser, train_shard
+from fedrepro.training import Inputs, Machine, strategy_chooser, train_shard
 from tests.builders import make_task
 from tests.configs import experiment
 
@@ -88,16 +86,6 @@ def test_a_cache_that_cannot_be_written_is_said_and_no_more(tmp_path, monkeypatc
     strategy_chooser(make_task("linear"), "auto", "job", chosen, said.append)([])
     assert "cannot be remembered" in said[0]
     assert chosen == {"name": "loop", "remembered": False}
-
-
-def test_a_device_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert pick_device("auto") == torch.device("cpu")
-    with pytest.raises(UserError, match="device: 'cuda' was asked for, but torch sees none"):
-        pick_device("cuda")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert pick_device("auto") == torch.device("cuda")
 
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])

@@ -34,7 +34,7 @@ def make(tmp_path):
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
 
     def run(*arguments: str) -> str:
-        command = ["make", "--no-print-directory", "STAMP=ready", *arguments]
+        command = ["make", "--no-print-directory", "STAMP=ready", "GPUS=0", *arguments]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -67,6 +67,14 @@ def test_reproduce_is_a_line_over_snakemake(make, tmp_path):
 def test_what_is_not_given_is_left_to_the_config(make, tmp_path):
     make("reproduce")
     assert called(tmp_path) == ["--profile", "workflow/profiles/local", "--config", "scale=demo", "--", "all"]
+
+
+def test_as_many_training_jobs_as_gpus_on_this_machine_and_as_the_scheduler_says_on_a_cluster(make, tmp_path):
+    make("reproduce", "GPUS=2")
+    profile = ["--profile", "workflow/profiles/local"]
+    assert called(tmp_path) == [*profile, "--resources", "gpu=2", "--config", "scale=demo", "--", "all"]
+    make("reproduce", "GPUS=2", "PROFILE=slurm")
+    assert called(tmp_path) == ["--profile", "workflow/profiles/slurm", "--config", "scale=demo", "--", "all"]
 
 
 @pytest.mark.parametrize("only", ["dfl'; touch broken; echo '", 'dfl"; touch broken; "', "`touch broken`", "a & b | c"])
