@@ -50,7 +50,7 @@ lint: $(STAMP) ## ruff, snakefmt, snakemake --lint, notebooks without outputs
 format: $(STAMP) ## ruff and snakefmt, in place
 	@$(BIN)/ruff check --quiet --fix . && $(BIN)/ruff format --quiet . && $(BIN)/snakefmt Snakefile workflow
 
-plan: $(STAMP) ## jobs, gradient steps and an estimate of the time for the chosen scale
+plan: $(STAMP) ## jobs, gradient steps, and estimates of time, GPU-hours and disk for the chosen scale
 	@$(BIN)/python -m fedrepro.plan $(CONFIG)
 
 data: $(STAMP) ## fetch and verify the real data sets (ONLY="mnist cifar10") into DATA_DIR, or into the cache

@@ -1,8 +1,8 @@
 """Where a training job computes: cuda, mps or the cpu; of several GPUs of one machine, one a job.
 
 Snakemake's resource `gpu` keeps the number of jobs at the number of GPUs; which of them a job gets is settled here, by
-a file a GPU that the job holds locked (flock) until it ends, however it ends. On a cluster the scheduler shows a job its
-own GPU only, and there is nothing to settle.
+a file a GPU that the job holds locked (flock) until it ends, however it ends. On a cluster the scheduler shows a job
+its own GPU only, and there is nothing to settle.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`make plan`: jobs, gradient steps and an estimate of the time, before anything runs.
+"""`make plan`: jobs, gradient steps and an estimate of time, GPU-hours and disk, before anything runs.
 
 The time of a training job is its gradient steps at the pace of an earlier run of the same experiment and algorithm on
 this machine (any scale), else at the pace of the nearest thing known, which is then said.
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedrepro import costs
 from fedrepro.algorithms import ALGORITHMS
 from fedrepro.config import read_yaml
 from fedrepro.core.federation import LocalWork
@@ -36,10 +37,13 @@ class TrainingJob:
     steps: int
     seconds: float
     measured: bool
+    gpu_seconds: float
+    bytes: float
 
 
-def training_jobs(layout: Layout, experiments: list[Experiment]) -> Iterator[TrainingJob]:
-    paces = _paces(Path(layout.results).parent)
+def training_jobs(layout: Layout, experiments: list[Experiment], rate: float) -> Iterator[TrainingJob]:
+    """rate: GFLOP/s of a core of this machine."""
+    paces, sizes = _paces(Path(layout.results).parent), costs.Sizes.found(Path(layout.results).parent)
     for e in experiments:
         for algorithm in e.spec["algorithms"]:
             for shard in e.shards():
@@ -47,7 +51,9 @@ def training_jobs(layout: Layout, experiments: list[Experiment]) -> Iterator[Tra
                 steps = gradient_steps(e, algorithm, seeds)
                 pace = paces.get((e.id, algorithm))
                 seconds = START + steps / (pace or unknown_pace(e))
-                yield TrainingJob(e.id, algorithm, seeds, steps, seconds, pace is not None)
+                gpu = costs.gpu_seconds(e, client_samples(e), seconds - START, rate)
+                room = sizes.run(e, algorithm, seeds)
+                yield TrainingJob(e.id, algorithm, seeds, steps, seconds, pace is not None, gpu, room)
 
 
 def unknown_pace(e: Experiment) -> float:
@@ -58,16 +64,27 @@ def gradient_steps(e: Experiment, algorithm: str, seeds: int) -> int:
     """Rounds × clients a round × local steps × settings × seeds; a method without rounds takes none."""
     if not ALGORITHMS[e.methods(algorithm)[0]].iterative:  # the methods of one job run alike
         return 0
-    dataset = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
-    clients, total = DATASETS[e.spec["dataset"]["name"]].size(**dataset)
-    partition = e.spec["partition"]
-    clients = partition.get("clients", clients)
-    share = partition.get("inside", {}).get("train", 1.0)
-    samples = partition.get("samples", total // clients)
+    clients = _clients(e)
     asked = e.spec["participation"]["clients"]
     taking_part = clients if asked == "all" else min(asked, clients)
-    steps, _ = LocalWork.from_spec(e.spec["local"]).steps_for(max(1, round(share * samples)))
+    steps, _ = LocalWork.from_spec(e.spec["local"]).steps_for(client_samples(e))
     return e.spec["rounds"] * taking_part * steps * len(e.settings(algorithm)) * seeds
+
+
+def client_samples(e: Experiment) -> int:
+    """Training samples of a client, about."""
+    partition = e.spec["partition"]
+    share = partition.get("inside", {}).get("train", 1.0)
+    return max(1, round(share * partition.get("samples", _size(e)[1] // _clients(e))))
+
+
+def _clients(e: Experiment) -> int:
+    return e.spec["partition"].get("clients", _size(e)[0])
+
+
+def _size(e: Experiment) -> tuple[int | None, int]:
+    parameters = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
+    return DATASETS[e.spec["dataset"]["name"]].size(**parameters)
 
 
 def _paces(results: Path) -> dict[tuple[str, str], float]:
@@ -87,7 +104,8 @@ def describe(layout: Layout, cores: int) -> str:
     for study in layout.whole_studies:
         needed |= {(study, e.name) for e in layout.experiments.values() if e.study == study}
     experiments = [layout.experiments[f"{study}/{name}"] for study, name in sorted(needed)]
-    jobs = list(training_jobs(layout, experiments))
+    rate = costs.core_rate()
+    jobs = list(training_jobs(layout, experiments, rate))
     lines = [f"{'experiment':<28}{'algorithm':<20}{'seeds':>6}{'gradient steps':>16}{'time':>10}"]
     for j in jobs:
         known = "" if j.measured else " (never ran here: a guess)"
@@ -104,10 +122,17 @@ def describe(layout: Layout, cores: int) -> str:
     work = sum(j.seconds for j in jobs) + others
     longest = max((j.seconds for j in jobs), default=0.0)
     total = len(jobs) + sum(counts.values())
+    gpu_hours = sum(j.gpu_seconds for j in jobs) / 3600
+    room = costs.Sizes.found(Path(layout.results).parent).data(experiments) + sum(j.bytes for j in jobs)
+    room += costs.ARTEFACT_BYTES * len(layout.chosen) + costs.STUDY_BYTES * len(layout.whole_studies)
     lines += [
         "",
         f"scale {layout.scale}: {total} jobs, {len(jobs)} training, {sum(j.steps for j in jobs):,} gradient steps",
         f"about {_time(work)} of work, {_time(max(longest + 10, work / cores))} on {cores} cores",
+        f"about {gpu_hours:.1f} GPU-hours, the longest job {_time(max((j.gpu_seconds for j in jobs), default=0.0))}"
+        f" (a core here computes {rate:.0f} GFLOP/s; assumed of a GPU: {costs.GPU_RATE:,.0f} GFLOP/s, at least"
+        f" {1000 * costs.GPU_STEP:g} ms a step)",
+        f"about {room / 1e9:.2f} GB on the disk, without checkpoints",
     ]
     return "\n".join(lines)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from fedrepro import plan
+from fedrepro import costs, plan
 from fedrepro.files import write_json
 from fedrepro.layout import Layout
 from tests.configs import experiment, write_config
@@ -50,15 +52,48 @@ def test_an_estimate_takes_the_pace_of_the_largest_whole_run(layout, tmp_path):
     write_json(runs / "0-1.json", manifest(100, 1.0))
     write_json(runs / "2-3.json", manifest(1000, 2.0))
     write_json(runs / "4-5.json", manifest(9000, 0.1, resumed=7))
-    jobs = {j.algorithm: j for j in plan.training_jobs(layout, list(layout.experiments.values()))}
+    jobs = {j.algorithm: j for j in plan.training_jobs(layout, list(layout.experiments.values()), rate=10.0)}
     assert jobs["fedavg"].measured
     assert jobs["fedavg"].seconds == pytest.approx(plan.START + 120 / 500)
     assert not jobs["dfl"].measured
     assert jobs["dfl"].seconds == pytest.approx(plan.START + 120 / plan.UNKNOWN_LINEAR_PACE)
 
 
+def test_gpu_seconds_are_those_of_the_arithmetic_or_of_the_steps():
+    # 3 rounds of 5 steps are 15 ms on a GPU, and 1000 s of a core with 10 GFLOP/s are 5 s
+    e = experiment()
+    assert costs.gpu_seconds(e, 6, seconds=1000.0, rate=10.0) == pytest.approx(costs.GPU_START + 5.0)
+    assert costs.gpu_seconds(e, 6, seconds=0.1, rate=10.0) == pytest.approx(costs.GPU_START + 0.015)
+
+
+def test_a_core_computes_something():
+    assert costs.core_rate(size=64, seconds=0.01) > 0
+
+
+def test_disk_by_what_earlier_runs_wrote(layout, tmp_path):
+    e = layout.experiments["dfl/line"]
+    empty = costs.Sizes.found(tmp_path / "results")
+    # rounds 0, 2, 3 of 2 seeds; 24 samples in each of 2 seeds
+    assert empty.run(e, "fedavg", seeds=2) == 3 * 2 * costs.EVALUATION_BYTES
+    assert empty.data([e, e]) == 2 * 24 * costs.SAMPLE_BYTES
+    demo = tmp_path / "results" / "demo"
+    run = demo / "runs" / "dfl" / "line" / "fedavg" / "0-3.json"
+    about = {"experiment": "dfl/line", "algorithm": "fedavg", "scale": "demo", "seeds": [0, 1, 2, 3]}
+    write_json(run, {**about, "config": {**e.spec, "rounds": 8}})  # rounds 0, 2, …, 8 of 4 seeds
+    run.with_suffix(".parquet").write_bytes(bytes(5 * 4 * 70))
+    data = demo / "data" / "dfl_line-1" / "0-3.json"
+    write_json(data, {"name": "dfl_line", "samples": {"train": 20, "test": 5}})
+    data.with_suffix(".npz").write_bytes(bytes(4 * 25 * 16))
+    found = costs.Sizes.found(tmp_path / "results")
+    assert found.run(e, "fedavg", seeds=2) == 3 * 2 * 70
+    assert found.run(e, "dfl", seeds=2) == empty.run(e, "dfl", seeds=2)
+    assert found.data([e]) == 2 * 24 * 16
+
+
 def test_the_plan_in_words(layout):
     text = plan.describe(layout, cores=2)
+    assert re.search(r"about 0\.0 GPU-hours, the longest job 10 s \(a core here computes \d+ GFLOP/s; assumed", text)
+    assert re.search(r"about 0\.0\d GB on the disk", text)
     assert "scale smoke: 11 jobs, 2 training, 240 gradient steps" in text
     assert text.count("never ran here") == 2
 

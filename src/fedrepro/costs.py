@@ -1,0 +1,97 @@
+"""What a plan costs beside time on this machine: GPU-hours and room on the disk, both estimates with their assumptions.
+
+GPU: a job takes the longer of two times. Its arithmetic, which is what it takes on a core of this machine times that
+core's measured rate, at the rate assumed for a GPU; and its sequence of steps, each of which costs a GPU the launch of
+some hundred small kernels, however little it computes. Clients, seeds and settings run side by side in one step.
+
+Disk: what earlier runs of the same data set and experiment wrote, scaled by the numbers of samples and evaluations; a
+guess where nothing ran yet.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fedrepro.core.federation import LocalWork
+from fedrepro.datasets import DATASETS
+from fedrepro.experiment import Experiment
+from fedrepro.files import read_json
+
+GPU_RATE = 2_000.0  # GFLOP/s that small batches are assumed to reach: a tenth of a 20-TFLOP/s card
+GPU_STEP = 1e-3  # seconds a step at least: about 100 kernels of 10 µs
+GPU_START = 10.0  # seconds: importing torch, the first kernels, data to the device
+SAMPLE_BYTES = 3_100.0  # of a data set that was never prepared: a colour picture of 32 × 32
+EVALUATION_BYTES = 400.0  # of a run that was never made: some ten compressed numbers a run and evaluated round
+ARTEFACT_BYTES, STUDY_BYTES = 0.5e6, 5e6  # a figure in its four files; a notebook in two forms and a part of the report
+
+
+def core_rate(size: int = 512, seconds: float = 0.1) -> float:
+    """GFLOP/s of one core of this machine in products of float32 matrices."""
+    a = np.ones((size, size), dtype=np.float32)
+    a @ a
+    begin, count = time.perf_counter(), 0
+    while (spent := time.perf_counter() - begin) < seconds:
+        a @ a
+        count += 1
+    return 2 * size**3 * count / spent / 1e9
+
+
+def gpu_seconds(e: Experiment, samples: int, seconds: float, rate: float) -> float:
+    """Of one training job that takes `seconds` on a core of the given rate; samples: those of a client."""
+    steps, _ = LocalWork.from_spec(e.spec["local"]).steps_for(max(1, samples))
+    return GPU_START + max(e.spec["rounds"] * steps * GPU_STEP, seconds * rate / GPU_RATE)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes that earlier runs wrote: a sample of a data set; an evaluated round of one setting and seed."""
+
+    sample: dict[str, float]
+    evaluation: dict[tuple[str, str], float]
+
+    @classmethod
+    def found(cls, results: Path) -> Sizes:
+        sample, evaluation = {}, {}
+        for about in results.glob("*/data/*/*.json"):
+            known, file = read_json(about), about.with_suffix(".npz")
+            if file.exists() and (total := sum(known["samples"].values())):
+                seeds = 1 if about.stem == "all" else _seeds(about.stem)
+                sample[known["name"]] = file.stat().st_size / total / seeds
+        for manifest in results.glob("*/runs/*/*/*/*.json"):
+            run, file = read_json(manifest), manifest.with_suffix(".parquet")
+            if file.exists() and "config" in run:
+                e = Experiment(*run["experiment"].split("/"), run["scale"], manifest, run["config"])
+                count = _evaluations(e, run["algorithm"], len(run["seeds"]))
+                evaluation[run["experiment"], run["algorithm"]] = file.stat().st_size / count
+        return cls(sample, evaluation)
+
+    def run(self, e: Experiment, algorithm: str, seeds: int) -> float:
+        each = self.evaluation.get((e.id, algorithm), EVALUATION_BYTES)
+        return each * _evaluations(e, algorithm, seeds)
+
+    def data(self, experiments: Iterable[Experiment]) -> float:
+        """Of every data set once, of those that differ by seed once a seed."""
+        bytes_of = {}
+        for e in experiments:
+            entry = DATASETS[e.spec["dataset"]["name"]]
+            parameters = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
+            _, total = entry.size(**parameters)
+            each = total * self.sample.get(e.spec["dataset"]["name"], SAMPLE_BYTES)
+            seeds = e.spec["seeds"] if entry.seeded else 1
+            bytes_of[e.dataset_id] = max(bytes_of.get(e.dataset_id, 0.0), each * seeds)
+        return sum(bytes_of.values())
+
+
+def _evaluations(e: Experiment, algorithm: str, seeds: int) -> int:
+    rounds = 1 + -(-e.spec["rounds"] // e.spec["evaluate"]["every"])
+    return rounds * seeds * len(e.settings(algorithm))
+
+
+def _seeds(shard: str) -> int:
+    first, last = map(int, shard.split("-"))
+    return last - first + 1
