@@ -202,7 +202,6 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "fed_sgld_coupled": [{"lr": 0.05, "beta": 0.01, "burn_in": 1}, {"lr": 0.1, "clip": 2.0}],
     "fedavg": [{"lr": 0.05, "decay": 0.9}, {"lr": 0.1, "decay": 0.8}],
-    "fedavg_matched": [{"lr": 0.1, "shape": "cosine"}, {"lr": 0.2, "schedule": "sa"}],
     "fedavg_transfer": [{"lr": 0.05}, {"lr": 0.1}],
     "fgpr": [{"lr": 0.05}, {"lr": 0.02, "optimiser": "sgd", "schedule": "inverse"}],
     "gp_separate": [{"lr": 0.05}, {"lr": 0.02, "optimiser": "sgd", "scale": "natural"}],

@@ -52,7 +52,7 @@ def read_yaml(path: Path) -> Any:
         raise UserError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: a date or number that is none
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark else ""
         raise UserError(f"{path}: {line}{getattr(error, 'problem', None) or 'not valid YAML'}") from None
@@ -129,6 +129,8 @@ def _explain(error: jsonschema.ValidationError, key: str) -> str:
         case "minimum" | "exclusiveMinimum":
             sign = "≥" if error.validator == "minimum" else ">"
             return f"{where}: {value!r} is too small, must be {sign} {rule}"
+        case "maximum":
+            return f"{where}: {repr(value)[:80]} is too large, must be ≤ {rule}"
     return f"{where}: {' '.join(error.message.split())[:200]}"
 
 

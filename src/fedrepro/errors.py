@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """Wrong input. Its text is one line, meant to be shown without a traceback."""
+    """Wrong input. Its text is one line, meant to be shown without a traceback; what a name or value holds of line
+    breaks and control characters is shown as text."""
+
+    def __init__(self, text: str):
+        super().__init__(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: ascii(found[0])[1:-1], text))
 
 
 def nearest(name: object, candidates: Iterable[str]) -> str:

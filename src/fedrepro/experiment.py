@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +20,7 @@ from fedrepro.errors import UserError, nearest
 from fedrepro.files import sha256_of
 
 SCALES = ("smoke", "demo", "workstation", "paper")  # by size
+MOST_SETTINGS = 10_000  # of one algorithm: they are trained side by side in memory
 STUDIES = ("sa", "omni", "sgld", "dfl", "gifair", "fedlin", "fgpr")
 
 
@@ -98,9 +101,12 @@ def load_experiments(config: Path, scale: str) -> dict[str, Experiment]:
         study, name = path.parent.name, path.stem
         if study not in STUDIES:
             raise UserError(f"{path}: study '{study}' is unknown{nearest(study, STUDIES)}")
+        check_name(path, name)
         raw = read_yaml(path)
         validate(raw, "experiment", path)
         experiments[f"{study}/{name}"] = Experiment(study, name, scale, path, resolve(raw, scale, path))
+        for algorithm in raw["algorithms"]:
+            check_name(path, algorithm)
     return experiments
 
 
@@ -118,16 +124,35 @@ def resolve(raw: dict[str, Any], scale: str, path: Path) -> dict[str, Any]:
                 target[key] = value
             target = target[key]
     spec["seeds_per_job"] = min(spec["seeds_per_job"], spec["seeds"])
+    for name, arm in spec["algorithms"].items():
+        settings = math.prod(map(len, arm.get("grid", {}).values())) * len(arm.get("variants", [""]))
+        if settings > MOST_SETTINGS:
+            raise UserError(f"{path}: algorithms.{name}: {settings} settings, at most {MOST_SETTINGS} are possible")
     return spec
+
+
+def check_name(path: Path, name: str, pattern: str = "[a-z][a-z0-9_]*") -> None:
+    """Names of files, algorithms and artefacts become parts of paths: letters, digits and underscores only."""
+    if not re.fullmatch(pattern, name):
+        raise UserError(f"{ascii(str(path))[1:-1]}: {ascii(name)[:80]} is no name: letters, digits and _ only")
+
+
+def check_study(path: Path) -> None:
+    """A file that is named after a study."""
+    check_name(path, path.stem)
+    if path.stem not in STUDIES:
+        raise UserError(f"{path}: study '{path.stem}' is unknown{nearest(path.stem, STUDIES)}")
 
 
 def load_artefacts(config: Path, experiments: dict[str, Experiment]) -> dict[str, dict[str, Any]]:
     """Artefact id (`dfl/fig3a`) → its declaration, with the experiments it draws on checked."""
     artefacts = {}
     for path in sorted((config / "artefacts").glob("*.yaml")):
+        check_study(path)
         raw = read_yaml(path)
         validate(raw, "artefacts", path)
         for name, spec in raw.items():
+            check_name(path, name, "[a-z][A-Za-z0-9_]*")
             known = {e.name for e in experiments.values() if e.study == path.stem}
             for experiment in [*spec["experiments"], *spec.get("data", [])]:
                 if experiment not in known:

@@ -11,15 +11,34 @@ import subprocess
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedrepro.checks import check_once
 from fedrepro.config import data_folders, validate
 from fedrepro.datasets import DATASETS
 from fedrepro.datasets.catalogue import present
 from fedrepro.errors import UserError
-from fedrepro.experiment import Experiment, load_artefacts, load_experiments, seeds_of, select
+from fedrepro.experiment import Experiment, check_study, load_artefacts, load_experiments, seeds_of, select
 from fedrepro.sources import ROOT, files_behind, module_of, training_files
+
+
+class Places(NamedTuple):
+    """Which jobs share a place in a cluster's queue (snakemake's groups, of no effect on one machine): short ones do,
+    as far as a failure of one would leave the others without use anyway. None: each has its own."""
+
+    data: str
+    training: str | None
+    results: str
+    training_minutes: int
+
+
+LONG = Places("data_{dataset}", None, "results_{study}", 720)
+PLACES = {
+    "smoke": Places("data", "study_{study}", "study_{study}", 10),  # a job takes a second or two
+    "demo": Places("data_{dataset}", "train_{study}_{experiment}", "results_{study}", 30),
+    "workstation": LONG,
+    "paper": LONG,
+}
 
 
 class Layout:
@@ -37,11 +56,16 @@ class Layout:
         self.folder = Path(config["config"])
         if not self.folder.is_dir():
             raise UserError(f"config: folder '{self.folder}' does not exist")
+        if not re.fullmatch(r"[^{}\x00-\x1f\x7f]{1,1000}", config["results"]):
+            raise UserError("results: a folder's name without braces and control characters is needed")
         self.results = f"{config['results'].rstrip('/')}/{self.scale}"
         self.experiments = load_experiments(self.folder, self.scale)
         self.artefacts = load_artefacts(self.folder, self.experiments)
         self.chosen = select(self.only, self.artefacts)
-        check_once(self.experiments.values(), sorted((self.folder / "claims").glob("*.yaml")))
+        claims = sorted((self.folder / "claims").glob("*.yaml"))
+        for path in claims:
+            check_study(path)
+        check_once(self.experiments.values(), claims)
 
     # -- what is asked for ---------------------------------------------------------------------------------
 
@@ -208,6 +232,10 @@ class Layout:
         ]
 
     # -- resources -----------------------------------------------------------------------------------------
+
+    @property
+    def places(self) -> Places:
+        return PLACES[self.scale]
 
     @cached_property
     def gpus_per_job(self) -> int:

@@ -30,6 +30,7 @@ from fedrepro.core.rounds import Participation, Plan, Replicate, train
 from fedrepro.core.task import Task
 from fedrepro.datasets import base as data_files
 from fedrepro.devices import pick_device
+from fedrepro.errors import UserError
 from fedrepro.experiment import Experiment, seeds_of
 from fedrepro.files import read_json, sha256_of, write_atomically, write_json
 from fedrepro.models import MODELS
