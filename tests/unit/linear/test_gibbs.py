@@ -87,6 +87,20 @@ def test_ridge_has_the_moments_of_quadrature(kind):
         assert phi[:, j].std().item() == pytest.approx(sd, rel=0.05)
 
 
+@pytest.mark.parametrize(("kind", "variance"), [("ridge", 0.25 / 3), ("ridge_printed", 0.5 / 3)])
+def test_theta_given_phi_is_normal_with_the_priors_variance(kind, variance):
+    """λ = 3, σ = ½: the variance is σ²/λ, as printed σ/λ; θ | φ, y ~ N(P⁻¹Xᵀy/σ², P⁻¹) with P = XᵀX/σ² + I/variance."""
+    x, y = data(n=4)
+    device, z = statistics(x, y), normals(1, 2)
+    phi = torch.tensor([[math.log(3), math.log(0.25)]], dtype=torch.float64)
+    draw = gibbs.normal_theta(device, gibbs.PENALTIES[kind])
+    P = device.gram / 0.25 + torch.eye(2, dtype=torch.float64) / variance
+    mean = torch.linalg.solve(P, device.moment / 0.25)
+    torch.testing.assert_close(draw(device, torch.zeros_like(z), phi, torch.zeros_like(z))[0], mean)
+    away = draw(device, torch.zeros_like(z), phi, z)[0] - mean
+    assert (away @ P @ away).item() == pytest.approx(z.square().sum().item())
+
+
 def test_lasso_has_the_moments_of_importance_sampling():
     """One predictor: (θ, φ) drawn around the posterior, weighted by the exact density."""
     x, y = data(n=12, d=1)
