@@ -163,7 +163,7 @@ def ode(tables: Tables) -> Drawn:
             summary = band(ax, mine, "round", label=label, colour=COLOURS[number], marker=".", markersize=4)
             drawn.append(summary.assign(N=steps, delta=label, quantity="sup distance"))
         ax.set(xscale="log", yscale="log", xlabel="round in which the window begins")
-    axes[0, 0].set_ylabel("slope, intercept")
+    axes[0, 0].set_ylabel("averaged iterates")
     axes[1, 0].set_ylabel("largest distance to the ODE\non [T_n, T_n + 1]")
     fig.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig, pd.concat(drawn, ignore_index=True)
@@ -177,9 +177,9 @@ def _path(ax, table: pd.DataFrame, steps: int) -> pd.DataFrame:
     h = rows(run, "ode_curvature").pivot_table(index="client", columns="step", values="value").to_numpy()
     b = rows(run, "ode_linear").sort_values("step")["value"].to_numpy()
     solved = solve_ivp(lambda _, w: b - h @ w, (time[1], time[-1]), iterates[1], t_eval=time[1:], rtol=1e-8, atol=1e-10)
-    for j in range(iterates.shape[1]):
-        ax.plot(time, iterates[:, j], color=COLOURS[j], linewidth=1.0, label="averaged iterates" if j == 0 else None)
-        ax.plot(solved.t, solved.y[j], color="black", linestyle=":", label="ODE" if j == 0 else None)
+    for j, name in enumerate(("slope", "intercept")):
+        ax.plot(time, iterates[:, j], color=COLOURS[j + 4], linewidth=1.2, label=f"{name} of w̄")
+        ax.plot(solved.t, solved.y[j], color="black", linestyle=":", label="ODE" if j else None)
     ax.set(title=f"N = {steps}", xlabel="interpolated time T_n (δ = 0.9)")
     ax.legend(loc="center right")
     points = np.column_stack([time[1:], iterates[1:], solved.y.T])
