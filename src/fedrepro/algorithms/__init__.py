@@ -21,6 +21,7 @@ from fedrepro.algorithms.fgpr import FGPR
 from fedrepro.algorithms.gifair_global import GIFAIRGlobal
 from fedrepro.algorithms.gifair_per import GIFAIRPer
 from fedrepro.algorithms.gp_baseline import GPBaseline
+from fedrepro.algorithms.gp_distributed import GPDistributed
 from fedrepro.algorithms.gp_maximum import GPMaximum
 from fedrepro.algorithms.gp_separate import GPSeparate
 from fedrepro.algorithms.hm1 import HM1
@@ -59,6 +60,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "gifair_global": GIFAIRGlobal,
     "gifair_per": GIFAIRPer,
     "gp_baseline": GPBaseline,
+    "gp_distributed": GPDistributed,
     "gp_maximum": GPMaximum,
     "gp_separate": GPSeparate,
     "hm1": HM1,

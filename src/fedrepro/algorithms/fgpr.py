@@ -5,8 +5,9 @@
 
 and each device predicts with θ from its own data. What the thesis leaves open is a setting; the defaults are the
 released code's: `optimiser: adam`, its moments forgotten after every round, on `scale: softplus` (θ = softplus(raw) +
-least value), the average on the natural scale. `scale: natural` is Algorithm 4.2 to the letter, θ kept above the least
-values. `schedule: inverse` is η ~ 1/t, as the theorems ask for: η_t = lr · delay / (delay + t), t counting all local
+least value), the average on the natural scale. `scale: natural` is Algorithm 4.2 to the letter, with θ projected onto
+the parameter space. `gradient: theorem` divides the gradient in θ₁ by log M instead of M (§4.4.2: s₁ = τ log M, s₂ = M;
+τ = 1). `schedule: inverse` is η ~ 1/t, as the theorems ask for: η_t = lr · delay / (delay + t), t counting all local
 steps. `known: lengthscale` holds l at the truth of simulated data, which the theorems suppose known.
 
 `period` (Remark 26): the server sends θ once in so many rounds, and the devices go on from where they were in
@@ -21,6 +22,7 @@ Recorded where the data know the truth: error_signal, error_noise and error (the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +42,7 @@ class FGPR(FedAvgTransfer):
     lr: float = 0.01
     optimiser: str = "adam"
     scale: str = "softplus"
+    gradient: str = "mean"
     schedule: str = "constant"
     delay: float = 10.0
     known: str = "nothing"
@@ -53,6 +56,7 @@ class FGPR(FedAvgTransfer):
         for key, valid in (
             ("optimiser", ("adam", "sgd")),
             ("scale", ("softplus", "natural")),
+            ("gradient", ("mean", "theorem")),
             ("schedule", ("constant", "inverse")),
             ("known", ("nothing", "lengthscale")),
         ):
@@ -77,6 +81,8 @@ class FGPR(FedAvgTransfer):
         first = second = raw * 0.0
         for t, batch in enumerate(batches):
             g = task.gradient(theta, batch)
+            if self.gradient == "theorem":
+                g["signal"] = g["signal"] * (len(batch.y) / math.log(max(2, len(batch.y))))
             if self.scale == "softplus":  # dθ/draw = 1 − exp(−(θ − least value))
                 g = Params({name: v * -torch.expm1(model.minima[name] - theta[name]) for name, v in g.items()})
             if self.optimiser == "adam":
@@ -88,7 +94,7 @@ class FGPR(FedAvgTransfer):
                 g["lengthscale"] = torch.zeros_like(g["lengthscale"])
             raw = raw.add(g * -self.rate(batches.round * len(batches) + t))
             if self.scale == "natural":
-                raw = Params({name: v.clamp_min(model.minima[name]) for name, v in raw.items()})
+                raw = model.project(raw)
             theta = model.from_raw(raw) if self.scale == "softplus" else raw
         if self.known == "lengthscale":
             theta = Params({**theta, "lengthscale": message["lengthscale"]})  # not what rounding makes of it

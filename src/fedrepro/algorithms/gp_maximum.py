@@ -17,7 +17,7 @@ from fedrepro.core.algorithm import Algorithm, Metric
 from fedrepro.core.params import Params
 from fedrepro.gp.errors import columns
 from fedrepro.gp.exact import Theta
-from fedrepro.gp.maximum import maximise
+from fedrepro.gp.maximum import STARTS, maximise
 from fedrepro.gp.truth import parameter_errors, true_lengthscale
 
 
@@ -27,6 +27,7 @@ class GPMaximum(Algorithm):
     newcomers: int = 0
     known: str = "nothing"
     iterations: int = 200
+    starts: int = 4
     most: int = 2000  # samples of a device that the fit uses: the first, where there are more
 
     iterative: ClassVar[bool] = False
@@ -34,7 +35,7 @@ class GPMaximum(Algorithm):
     def __post_init__(self):
         self.require(self.known in ("nothing", "lengthscale"), "known", "one of nothing, lengthscale")
         self.require(self.newcomers >= 0, "newcomers", "must not be negative")
-        for key in ("iterations", "most"):
+        for key in ("iterations", "starts", "most"):
             self.require(getattr(self, key) > 0, key, "must be positive")
 
     def init(self, problem, w):
@@ -66,6 +67,7 @@ class GPMaximum(Algorithm):
                 weights,
                 ard=model.ard,
                 minima=[model.minima["lengthscale"], *(model.minima[k] ** model.power for k in ("signal", "noise"))],
+                starts=STARTS[: self.starts],
                 iterations=self.iterations,
                 lengthscale=None if fixed is None else fixed[s],
             )

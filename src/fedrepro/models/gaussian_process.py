@@ -9,7 +9,8 @@ device's own training data, which is why a test needs the device that holds it.
 Parameters on their natural scale: lengthscale [S, p], signal [S], noise [S], for S outputs that do not meet and one
 lengthscale or (`ard`) one for each input. signal and noise are the variances θ₁², θ₂², as in the released code, or with
 `deviations` θ₁ and θ₂, as the theorems have them. `start` is where all of them begin: log 2 above the least values of
-the released code, which are added after a softplus (`to_raw`, `from_raw`).
+the released code, which are added after a softplus (`to_raw`, `from_raw`). `minima` and `maxima` bound the parameter
+space, which Assumption 20.1 wants compact; a softplus has no upper end.
 """
 
 from __future__ import annotations
@@ -46,12 +47,13 @@ class GaussianProcess(nn.Module):
         deviations: bool = False,
         start: Sequence[float] | None = None,
         minima: Sequence[float] = MINIMA,
+        maxima: Sequence[float] = (math.inf,) * 3,
         curve: int = 0,
     ):
         super().__init__()
         (dimensions,) = inputs
         self.kernel, self.ard, self.power, self.curve = kernel, ard, 2 if deviations else 1, curve
-        self.minima = dict(zip(NAMES, minima, strict=True))
+        self.minima, self.maxima = (dict(zip(NAMES, ends, strict=True)) for ends in (minima, maxima))
         self.outputs_apart = outputs
         self.begin = [math.log(2) + least for least in minima] if start is None else list(start)
         self.lengthscale = nn.Parameter(torch.empty(outputs, dimensions if ard else 1))
@@ -80,6 +82,10 @@ class GaussianProcess(nn.Module):
 
     def from_raw(self, raw: Params) -> Params:
         return Params({name: F.softplus(value) + self.minima[name] for name, value in raw.items()})
+
+    def project(self, w: Params) -> Params:
+        """The nearest point of the parameter space."""
+        return Params({name: value.clamp(self.minima[name], self.maxima[name]) for name, value in w.items()})
 
     def batch_loss(self, w: Params, batch: Batch) -> Tensor:
         return self._both(w, batch)[0]
