@@ -38,7 +38,6 @@ ROWS = {
     ("baseline", "ar"): "AR",
     ("baseline", "ar isotropic"): "AR, isotropic",
     ("baseline", "deep"): "Deep",
-    ("baseline", "deep isotropic"): "Deep, isotropic",
     ("baseline", "modular"): "Modular GP",
     ("baseline", "modular isotropic"): "Modular GP, isotropic",
     ("baseline", "limit"): "limit: the high fidelity at all samples, ARD",
@@ -110,7 +109,7 @@ def scaling(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def budget(tables: Tables) -> pd.DataFrame:
+def budget_multi_fidelity(tables: Tables) -> pd.DataFrame:
     """How much of FGPR's gain over Separate is sharing and how much is budget: a row a function, in percent."""
     words = {
         "gain_published": "FGPR over Separate, published protocol",
