@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 from fedrepro import training
+from fedrepro.errors import UserError
 from fedrepro.experiment import seeds_of
 from fedrepro.files import read_json
 from fedrepro.preparation import partition_data, prepare_data
-from fedrepro.errors import UserError
 from fedrepro.training import Inputs, Machine, strategy_chooser, train_shard
 from tests.builders import make_task
 from tests.configs import experiment
