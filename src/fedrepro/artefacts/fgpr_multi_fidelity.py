@@ -153,6 +153,7 @@ def calibration(tables: Tables) -> Drawn:
         for edge in np.arange(len(NAMES) - 1) + 0.5:
             ax.axvline(edge, color="#bbbbbb", linewidth=0.6)
         ax.grid(axis="x", visible=False)
+        ax.margins(y=0.12)
     axes[0, 0].axhline(0.95, **PUBLISHED)
     axes[1, 0].set_yscale("symlog")
     axes[2, 0].set_yscale("log")
