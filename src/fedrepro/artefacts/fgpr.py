@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from fedrepro.artefacts.fgpr_multi_fidelity import (
     budget_multi_fidelity,
     calibration,
+    design,
     fig4_6,
     fig4_7,
     held,
@@ -20,7 +21,7 @@ from fedrepro.plotting import COLOURS, PUBLISHED, band, figure
 from fedrepro.tables import final, rows
 
 #: of multi-fidelity modelling, drawn in fgpr_multi_fidelity.py
-__all__ = ["budget_multi_fidelity", "calibration", "fig4_6", "fig4_7", "held", "scaling", "table4_2"]
+__all__ = ["budget_multi_fidelity", "calibration", "design", "fig4_6", "fig4_7", "held", "scaling", "table4_2"]
 
 Tables = dict[str, pd.DataFrame]
 Drawn = tuple[Figure, pd.DataFrame]

@@ -93,12 +93,23 @@ def table4_2(tables: Tables) -> pd.DataFrame:
 def scaling(tables: Tables) -> pd.DataFrame:
     """Borehole: inputs as fractions of their domain, or in their own units."""
     both = {"inputs in [0, 1]": tables["multi_fidelity_borehole"], "own units": tables["multi_fidelity_unscaled"]}
-    unscaled = both["own units"]
+    return _side_by_side(both, list(NAMES).index("borehole"))
+
+
+def design(tables: Tables) -> pd.DataFrame:
+    """CURRIN: uniform samples, or these and the corners of the square."""
+    both = {"uniform": tables["multi_fidelity_currin"], "with the corners": tables["multi_fidelity_vertices"]}
+    return _side_by_side(both, list(NAMES).index("currin"))
+
+
+def _side_by_side(both: Tables, column: int) -> pd.DataFrame:
+    """The methods that the second table has, with what Table 4.2 prints in a column."""
+    *_, second = both.values()
     lines = []
     for (algorithm, setting), name in ROWS.items():
-        if _arm(unscaled, algorithm, setting).empty:
+        if _arm(second, algorithm, setting).empty:
             continue
-        printed = TABLE4_2[name][-1] if name in TABLE4_2 else None
+        printed = TABLE4_2[name][column] if name in TABLE4_2 else None
         line = {"method": name, "printed": f"{printed[0]:.3f} ± {printed[1]:.3f}" if printed else ""}
         lines.append(line | {k: _spread(_values(_arm(t, algorithm, setting), "a_rmse")) for k, t in both.items()})
     for name, find in (
