@@ -17,6 +17,7 @@ PAPERS = {
     "sgld": "A stochastic gradient Langevin dynamics algorithm for noise intrinsic federated learning (ICLR 2021)",
     "gifair": "GIFAIR-FL: a framework for group and individual fairness in federated learning (thesis, ch. 2)",
     "fedlin": "Federated data analytics: a study on linear models (thesis, ch. 3)",
+    "fgpr": "Federated Gaussian process regression (thesis, ch. 4)",
     "dfl": "Distributed federated learning by alternating periods of training (arXiv 2601.01793)",
 }
 _PLACE = re.compile(r"(<!-- summary -->\n).*?(<!-- /summary -->)", re.DOTALL)
