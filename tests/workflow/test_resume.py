@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fedrepro.config import ROOT
 from fedrepro.files import read_json
 from fedrepro.preparation import partition_data, prepare_data
 from tests.configs import EXPERIMENT, changed, write_yaml
@@ -49,7 +51,7 @@ def start(tmp_path):
     def begin(out: Path, seconds: float) -> subprocess.Popen:
         out.parent.mkdir(exist_ok=True)
         command = [sys.executable, "-c", TRAIN, str(tmp_path), str(out), str(seconds)]
-        environment = Checkout(tmp_path).environment(PYTHONPATH="")
+        environment = Checkout(tmp_path).environment(PYTHONPATH=str(ROOT / "src"))
         started.append(subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True))
         return started[-1]
 
@@ -85,3 +87,76 @@ def test_a_killed_job_resumes_and_ends_with_the_same_bytes(start, tmp_path):
     assert manifests[0]["gradient_steps"] == manifests[1]["gradient_steps"]
     assert whole.with_suffix(".parquet").read_bytes() == broken.with_suffix(".parquet").read_bytes()
     assert not list((tmp_path / "broken" / "checkpoints").iterdir())
+
+
+#: kept at every client; a state of the server; nothing but the model; a dual variable a client; noise and a memory
+SEVERAL = {"local": {"lr": 0.01}, "dfl": {"servers": 2, "graph": "path", "server_steps": 3}, "fedprox": {"lr": 0.01}}
+SEVERAL |= {"fedpd": {"lr": 0.01}, "fed_sgld": {"lr": 0.01}}
+KILLS = 4  # of each
+KILL = """
+import json, os, random, signal, sys, time, traceback
+from pathlib import Path
+from fedrepro.experiment import load_experiments
+from fedrepro.training import Inputs, Machine, train_shard
+
+folder, kills = Path(sys.argv[1]), int(sys.argv[2])
+experiment = load_experiments(folder / "config", "paper")["dfl/line"]
+inputs = Inputs(folder / "data.npz", folder / "federation.npz")
+moments = random.Random(5)
+
+
+def train(algorithm, out):  # in a process of its own, forked: torch is imported once for all
+    if (child := os.fork()) == 0:
+        status = 1
+        try:
+            os.dup2(os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+            machine = Machine(device="cpu", strategy="loop", checkpoint_seconds=0.0)
+            train_shard(experiment, algorithm, "0-1", inputs, machine, out, out.parent / "checkpoints")
+            status = 0
+        except Exception:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return child
+
+
+def content(out):
+    return out.with_suffix(".parquet").read_bytes()
+
+
+for algorithm in experiment.methods():
+    whole = folder / algorithm / "whole" / "0-1"
+    began = time.monotonic()
+    assert os.waitpid(train(algorithm, whole), 0)[1] == 0
+    seconds, killed = time.monotonic() - began, 0
+    while killed < kills:
+        out = folder / algorithm / str(killed) / "0-1"
+        child = train(algorithm, out)
+        time.sleep(moments.uniform(0.0, 0.9) * seconds)
+        os.kill(child, signal.SIGKILL)
+        if os.waitpid(child, 0)[1] != signal.SIGKILL:  # it was faster than before
+            for path in out.parent.glob("0-1.*"):
+                path.unlink()
+            continue
+        assert not out.with_suffix(".json").exists()
+        assert os.waitpid(train(algorithm, out), 0)[1] == 0
+        resumed = json.loads(out.with_suffix(".json").read_text())["resumed_from"]
+        print(json.dumps({"algorithm": algorithm, "from": resumed, "same": content(out) == content(whole)}), flush=True)
+        killed += 1
+"""
+
+
+def test_twenty_kills_at_random_moments_of_several_algorithms(tmp_path):
+    changes = {**CHANGES, "rounds": 30, "evaluate.every": 5, "participation.clients": "all", "algorithms": SEVERAL}
+    spec = changed(EXPERIMENT, changes)
+    write_yaml(tmp_path / "config" / "experiments" / "dfl" / "line.yaml", spec)
+    prepare_data("data", spec["dataset"], [0, 1], "auto", [], tmp_path / "data.npz")
+    partition_data("federation", spec["partition"], [0, 1], tmp_path / "data.npz", tmp_path / "federation.npz")
+    command = [sys.executable, "-c", KILL, str(tmp_path), str(KILLS)]
+    environment = Checkout(tmp_path).environment(PYTHONPATH=str(ROOT / "src"))
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + (tmp_path / "log").read_text()[-3000:]
+    tries = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [t["algorithm"] for t in tries] == [name for name in SEVERAL for _ in range(KILLS)]
+    assert all(t["same"] for t in tries), tries
+    assert len({t["from"] for t in tries}) > 5, tries  # at many different rounds
