@@ -24,11 +24,8 @@ def describe(failed: Iterable[Any], waiting: Iterable[Any], dag: Any) -> list[di
     """Snakemake's failed jobs (also those in a group) as plain records: rule, message, the log's end, and the jobs
     that were not run because of it."""
     waiting = set(waiting)
-    single = [job for one in failed for job in (one.jobs if one.is_group() else [one])]
     records = []
-    for job in single:
-        if all(Path(str(file)).exists() for file in job.output):
-            continue  # of a group, the jobs that did finish
+    for job in (job for one in failed for job in (_culprits(one) if one.is_group() else [one])):
         after = [other for other in dag.bfs(dag.depending, job) if other in waiting and other is not job]
         records.append(
             {
@@ -60,6 +57,12 @@ def report(layout: Any, records: list[dict[str, Any]]) -> Path | None:
     return build_report(
         results, Path(layout.at("report/index.html")), scale=layout.scale, studies=layout.chosen_studies
     )
+
+
+def _culprits(group: Any) -> list[Any]:
+    """Of the jobs that a cluster ran together, those that began and did not finish; all, where none began."""
+    unfinished = [job for job in group.jobs if not all(Path(str(file)).exists() for file in job.output)]
+    return [job for job in unfinished if any(Path(str(path)).exists() for path in job.log)] or unfinished
 
 
 def _message(job: Any) -> str:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
@@ -58,6 +59,8 @@ class LogHandler(LogHandlerBase):
             self.spent[rule].append(time.monotonic() - started)
             self.finished += 1
             self._line(message)
+        elif event == LogEvent.GROUP_ERROR:  # its jobs follow, each with its own error
+            self._say("\n".join(["failed, in one job of the cluster:", *_ends(record.aux_logs)]))
         elif event == LogEvent.JOB_ERROR:
             self.failed += 1
             self.running.pop(getattr(record, "jobid", None), None)
@@ -117,12 +120,9 @@ class LogHandler(LogHandlerBase):
     def _failure(self, record: logging.LogRecord) -> str:
         rule = getattr(record, "rule_name", "a job")
         lines = [f"failed: {self.jobs.get(getattr(record, 'jobid', None), ('', rule))[1]}"]
-        for log in getattr(record, "log", None) or []:
-            path = Path(str(log))
-            if path.exists():
-                lines += [f"  {text}" for text in path.read_text(errors="replace").splitlines()[-LOG_LINES:]]
-                lines.append(f"  log: {path}")
-        return "\n".join(lines)
+        if told := getattr(record, "rule_msg", None):  # by the cluster
+            lines.append(f"  {told}")
+        return "\n".join([*lines, *_ends(getattr(record, "log", None) or [])])
 
     def _say(self, text: str) -> None:
         sys.stderr.write(("\r\x1b[K" if self.terminal else "") + text + "\n")
@@ -147,6 +147,16 @@ class LogHandler(LogHandlerBase):
     @property
     def needs_rulegraph(self) -> bool:
         return False
+
+
+def _ends(logs: Iterable[object]) -> list[str]:
+    """The last lines of each log that is there, and where it is."""
+    lines = []
+    for path in map(Path, map(str, logs)):
+        if path.exists():
+            lines += [f"  {text}" for text in path.read_text(errors="replace").splitlines()[-LOG_LINES:]]
+            lines.append(f"  log: {path}")
+    return lines
 
 
 def _clock(seconds: float) -> str:

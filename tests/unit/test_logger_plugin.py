@@ -9,6 +9,7 @@ import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
 import snakemake_logger_plugin_fedrepro as plugin
+from fedrepro import running
 from snakemake_logger_plugin_fedrepro import LogHandler
 
 
@@ -112,6 +113,27 @@ def test_a_failed_job_is_shown_with_the_end_of_its_log(clock, capsys, tmp_path):
 def test_a_failure_of_an_unknown_job_is_shown_by_its_rule(clock, capsys):
     emit(handler(), LogEvent.JOB_ERROR, rule_name="train_algorithm")
     assert capsys.readouterr().err == "failed: train_algorithm\n"
+
+
+def test_what_the_cluster_says_is_shown(clock, capsys, tmp_path):
+    log = tmp_path / "slurm.log"
+    log.write_text("slurmstepd: error: *** JOB 7 ON node1 CANCELLED ***\n")
+    shown = handler()
+    start(shown, 1)
+    emit(shown, LogEvent.GROUP_ERROR, groupid="data", aux_logs=[str(log)])
+    said = f"  slurmstepd: error: *** JOB 7 ON node1 CANCELLED ***\n  log: {log}\n"
+    assert capsys.readouterr().err == "failed, in one job of the cluster:\n" + said
+    emit(shown, LogEvent.JOB_ERROR, jobid=1, rule_name="train_algorithm", rule_msg="SLURM-job '7' failed", log=[log])
+    assert capsys.readouterr().err == "failed: train fedavg\n  SLURM-job '7' failed\n" + said
+
+
+def test_snakemakes_page_about_locks_is_one_line(clock, capsys, monkeypatch):
+    monkeypatch.setattr(running, "busy", lambda: "another run is at work")
+    emit(handler(), LogEvent.ERROR, "LockException:\nError: …\n…", exception="LockException")
+    assert capsys.readouterr().err == "error: another run is at work\n"
+    monkeypatch.setattr(running, "busy", lambda: None)  # a left-over of another machine: snakemake says what to do
+    emit(handler(), LogEvent.ERROR, "LockException: --unlock", exception="LockException")
+    assert capsys.readouterr().err == "LockException: --unlock\n"
 
 
 def test_errors_and_warnings_are_shown_and_chatter_is_not(clock, capsys):

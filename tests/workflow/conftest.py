@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ PARTS = ("Snakefile", "Makefile", "pyproject.toml", "workflow", "scripts", "conf
 #: what is kept of the dfl study
 EXPERIMENTS = ("line", "faults")
 ARTEFACTS = ("fig3b", "faults")
+#: while one study is worked on, SMOKE_ONLY="dfl" keeps the whole workflow's tests to it
+SMOKE_STUDIES = os.environ.get("SMOKE_ONLY", "").split()
+SMOKE_ONLY = (f"only={' '.join(SMOKE_STUDIES)}",) if SMOKE_STUDIES else ()
 
 
 @dataclass(frozen=True)
@@ -77,16 +81,19 @@ def copy_tree(source: Path, target: Path) -> None:
     shutil.copytree(source, target, copy_function=shutil.copy2, symlinks=True)
 
 
+def copy_checkout(folder: Path, source: Path = ROOT) -> Checkout:
+    """The sources of this checkout, or of another."""
+    folder.mkdir(parents=True)
+    for part in PARTS:
+        copy = copy_tree if (source / part).is_dir() else shutil.copy2
+        copy(source / part, folder / part)
+    return Checkout(folder)
+
+
 def make_checkout(folder: Path) -> Checkout:
     """The sources of this checkout with two short experiments: dfl alone, and dfl beside fedprox and a fedavg whose
     step is so long that it diverges."""
-    checkout = Checkout(folder)
-    folder.mkdir(parents=True)
-    for part in PARTS:
-        if (ROOT / part).is_dir():
-            copy_tree(ROOT / part, folder / part)
-        else:
-            shutil.copy2(ROOT / part, folder / part)
+    checkout = copy_checkout(folder)
     for path in (folder / "config" / "experiments").glob("*/*.yaml"):
         if path.parent.name != "dfl" or path.stem not in EXPERIMENTS:
             path.unlink()
@@ -136,20 +143,31 @@ def keep_shown(notebook: Path) -> None:
     notebook.write_text(json.dumps(content))
 
 
-@pytest.fixture(scope="session")
-def first_run(tmp_path_factory) -> tuple[Checkout, dict[str, Any]]:
-    """The small checkout after its first run, and how that run went. Tests may read it and must not change it.
-
-    Shared by all workers: the first to come runs it, the others wait.
-    """
+def once(
+    tmp_path_factory, name: str, make: Callable[[Path], Checkout], *config: str
+) -> tuple[Checkout, dict[str, Any]]:
+    """A checkout and how its run of everything went, shared by all workers: the first to come runs it, the others
+    wait. Tests may read it and must not change it."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder, outcome = shared / "checkout", shared / "checkout.json"
-    with FileLock(shared / "checkout.lock"):
+    folder, outcome = shared / name, shared / f"{name}.json"
+    with FileLock(shared / f"{name}.lock"):
         if not outcome.exists():
-            done = make_checkout(folder).snakemake("all")
+            done = make(folder).snakemake("all", config=config)
             outcome.write_text(json.dumps({"returncode": done.returncode, "err": done.stderr, "out": done.stdout}))
     return Checkout(folder), json.loads(outcome.read_text())
+
+
+@pytest.fixture(scope="session")
+def first_run(tmp_path_factory) -> tuple[Checkout, dict[str, Any]]:
+    """The small checkout after its first run."""
+    return once(tmp_path_factory, "checkout", make_checkout)
+
+
+@pytest.fixture(scope="session")
+def smoke_run(tmp_path_factory) -> tuple[Checkout, dict[str, Any]]:
+    """The workflow as it is committed, after a run at smoke scale."""
+    return once(tmp_path_factory, "smoke", copy_checkout, *SMOKE_ONLY)
 
 
 @pytest.fixture

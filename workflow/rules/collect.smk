@@ -13,10 +13,12 @@ rule collect_metrics:
         LAYOUT.log("collect_metrics/{study}/{experiment}"),
     benchmark:
         LAYOUT.benchmark("collect_metrics/{study}/{experiment}")
+    group:
+        LAYOUT.places.training or LAYOUT.places.results
     conda:
         "../../envs/fedrepro.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=20,
     message:
         "collect {wildcards.study}/{wildcards.experiment}"

@@ -16,10 +16,12 @@ rule prepare_data:
         LAYOUT.log("prepare_data/{dataset}/{shard}"),
     benchmark:
         LAYOUT.benchmark("prepare_data/{dataset}/{shard}")
+    group:
+        LAYOUT.places.data
     conda:
         "../../envs/fedrepro.yaml"
     resources:
-        mem_mb=4000,
+        mem_mb=lambda w, attempt: 4000 * attempt,
         runtime=30,
     params:
         spec=lambda w: LAYOUT.datasets[w.dataset],
@@ -45,10 +47,12 @@ rule partition_data:
         LAYOUT.log("partition_data/{dataset}/{partition}/{shard}"),
     benchmark:
         LAYOUT.benchmark("partition_data/{dataset}/{partition}/{shard}")
+    group:
+        LAYOUT.places.data
     conda:
         "../../envs/fedrepro.yaml"
     resources:
-        mem_mb=4000,
+        mem_mb=lambda w, attempt: 4000 * attempt,
         runtime=30,
     params:
         spec=lambda w: LAYOUT.partitions[f"{w.dataset}/{w.partition}"],

@@ -14,10 +14,12 @@ rule judge_claims:
         LAYOUT.log("judge_claims/{study}"),
     benchmark:
         LAYOUT.benchmark("judge_claims/{study}")
+    group:
+        LAYOUT.places.results
     conda:
         "../../envs/fedrepro.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=20,
     params:
         scale=LAYOUT.scale,
@@ -37,6 +39,8 @@ rule merge_ledgers:
         LAYOUT.log("merge_ledgers"),
     benchmark:
         LAYOUT.benchmark("merge_ledgers")
+    group:
+        "report"
     conda:
         "../../envs/fedrepro.yaml"
     resources:

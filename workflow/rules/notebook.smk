@@ -16,10 +16,12 @@ rule execute_notebook:
         LAYOUT.log("execute_notebook/{study}"),
     benchmark:
         LAYOUT.benchmark("execute_notebook/{study}")
+    group:
+        LAYOUT.places.results
     conda:
         "../../envs/fedrepro.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=30,
     message:
         "execute notebook {wildcards.study}"

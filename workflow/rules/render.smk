@@ -22,10 +22,12 @@ rule render_artefact:
         LAYOUT.log("render_artefact/{study}/{artefact}"),
     benchmark:
         LAYOUT.benchmark("render_artefact/{study}/{artefact}")
+    group:
+        LAYOUT.places.results
     conda:
         "../../envs/fedrepro.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=20,
     params:
         spec=lambda w: LAYOUT.artefacts[f"{w.study}/{w.artefact}"],

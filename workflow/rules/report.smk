@@ -16,10 +16,12 @@ rule build_report:
         LAYOUT.log("build_report"),
     benchmark:
         LAYOUT.benchmark("build_report")
+    group:
+        "report"
     conda:
         "../../envs/fedrepro.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=20,
     params:
         scale=LAYOUT.scale,

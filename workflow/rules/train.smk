@@ -17,13 +17,15 @@ rule train_algorithm:
         LAYOUT.log("train_algorithm/{study}/{experiment}/{algorithm}/{shard}"),
     benchmark:
         LAYOUT.benchmark("train_algorithm/{study}/{experiment}/{algorithm}/{shard}")
+    group:
+        LAYOUT.places.training
     conda:
         "../../envs/fedrepro.yaml"
     threads: 1
     resources:
         gpu=LAYOUT.gpus_per_job,
-        mem_mb=4000,
-        runtime=720,
+        mem_mb=lambda w, attempt: 4000 * attempt,
+        runtime=LAYOUT.places.training_minutes,
     params:
         settings=lambda w: LAYOUT.experiment(w).job_sha256(w.algorithm),
         config=str(LAYOUT.folder),

@@ -1,0 +1,173 @@
+"""A slurm of one node on this machine: munge, slurmctld and slurmd on free ports, with a scheduled gres `gpu`.
+
+`with one_node(folder) as slurm:` starts it, `slurm.within(environment)` leads commands to it, and at the end no daemon
+is left.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "scancel", "sinfo")
+NEEDED = ("munged", "slurmctld", "slurmd", *COMMANDS)
+GPUS = 2
+CONFIG = """
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket={folder}/munge.socket
+SlurmctldPort={ctld_port}
+SlurmdPort={slurmd_port}
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SchedulerParameters=sched_interval=2,sched_min_interval=100000
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+SlurmdParameters=config_overrides
+MpiDefault=none
+ReturnToService=2
+MinJobAge=3600
+KillWait=5
+GresTypes=gpu
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} Gres=gpu:{gpus} State=UNKNOWN
+PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+@dataclass(frozen=True)
+class Slurm:
+    folder: Path
+
+    def within(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The environment with this slurm's commands in front: inside a job SLURM_CONF is not handed on."""
+        path = f"{self.folder / 'bin'}{os.pathsep}{environment['PATH']}"
+        return {**environment, "PATH": path, "SLURM_CONF": str(self.folder / "slurm.conf")}
+
+    def command(self, *arguments: str) -> str:
+        done = subprocess.run(arguments, env=self.within(os.environ), capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{arguments[0]}: {done.stderr.strip()}")
+        return done.stdout
+
+    def jobs(self) -> dict[str, dict[str, str]]:
+        """Every job that the controller remembers: id → its fields, as `scontrol show job` names them."""
+        shown = self.command("scontrol", "--oneliner", "show", "job").splitlines()
+        records = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in shown]
+        return {record["JobId"]: record for record in records if "JobId" in record}
+
+
+def missing() -> str:
+    """Why there can be no slurm here; the empty text where there can."""
+    absent = [name for name in NEEDED if _which(name) is None]
+    if absent:
+        return f"slurm is not installed: no {', '.join(absent)}"
+    return "slurm's daemons need root" if os.geteuid() else ""
+
+
+@contextmanager
+def one_node(folder: Path, cpus: int = 2, memory: int = 64_000) -> Iterator[Slurm]:
+    folder.mkdir(parents=True)
+    for name in ("state", "spool", "bin"):
+        (folder / name).mkdir()
+    key = folder / "munge.key"
+    key.write_bytes(secrets.token_bytes(128))
+    key.chmod(0o400)
+    host = socket.gethostname().partition(".")[0]
+    ctld_port, slurmd_port = _free_ports(2)
+    ports = {"ctld_port": ctld_port, "slurmd_port": slurmd_port}
+    text = CONFIG.format(folder=folder, host=host, cpus=cpus, memory=memory, gpus=GPUS, **ports)
+    (folder / "slurm.conf").write_text(text)
+    for name in COMMANDS:
+        wrapper = folder / "bin" / name
+        wrapper.write_text(f'#!/bin/sh\nSLURM_CONF={shlex.quote(str(folder))}/slurm.conf exec {_which(name)} "$@"\n')
+        wrapper.chmod(0o755)
+    (folder / "gres.conf").write_text(_gres(host))
+    slurm = Slurm(folder)
+    environment = slurm.within(os.environ)
+    munge = [f"--{name}={folder}/munge.{name}" for name in ("socket", "pid-file", "seed-file", "log-file")]
+    commands = [
+        [_which("munged"), "--foreground", "--force", f"--key-file={key}", *munge],
+        [_which("slurmctld"), "-D"],
+        [_which("slurmd"), "-D"],
+    ]
+    daemons = []
+    try:
+        for command in commands:
+            daemons.append(
+                subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            )
+            _wait(lambda: (folder / "munge.socket").exists(), folder, "munge")
+        _wait(lambda: "idle" in slurm.command("sinfo", "--noheader", "--format=%T"), folder, "slurm")
+        yield slurm
+    finally:
+        for job in _quietly(slurm):
+            subprocess.run(["scancel", "--signal=KILL", job], env=environment, capture_output=True)
+        for daemon in reversed(daemons):
+            daemon.terminate()
+            try:
+                daemon.wait(20)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+
+
+def _gres(host: str) -> str:
+    """A device a GPU, so that slurm gives each to one job at a time; /dev/null and its like are always there."""
+    return "".join(f"NodeName={host} Name=gpu File={device}\n" for device in ("/dev/null", "/dev/zero")[:GPUS])
+
+
+def _quietly(slurm: Slurm) -> list[str]:
+    try:
+        return slurm.command("squeue", "--noheader", "--format=%i").split()
+    except RuntimeError:
+        return []
+
+
+def _wait(ready, folder: Path, what: str, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if ready():
+                return
+        except RuntimeError:
+            pass  # the controller does not answer yet
+        if time.monotonic() > deadline:
+            logs = "\n".join(path.read_text()[-2000:] for path in (*folder.glob("*.log"), folder / "munge.log-file"))
+            raise TimeoutError(f"{what} did not start:\n{logs}")
+        time.sleep(0.1)
+
+
+def _which(name: str) -> str | None:
+    """Daemons are often in sbin, which a user's PATH leaves out."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin:/sbin")
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()

@@ -1,0 +1,115 @@
+"""The slurm profile on a real slurm of one node: jobs go through it, short ones together; one cancelled is retried."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fedrepro.config import read_yaml
+from fedrepro.files import read_json
+from tests import slurm as clusters
+from tests.workflow.conftest import SMOKE_ONLY, Checkout, copy_checkout, copy_tree
+
+pytestmark = [pytest.mark.workflow, pytest.mark.skipif(bool(clusters.missing()), reason=clusters.missing())]
+
+#: as wide as the node, no waiting for a shared file system, and looks at the queue as often as a test wants them
+HERE = ("--cores", "2", "--latency-wait", "5", "--seconds-between-status-checks", "2")
+HERE += ("--slurm-init-seconds-before-status-checks", "1", "--slurm-status-command", "squeue")
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    with clusters.one_node(tmp_path_factory.mktemp("slurm") / "node") as node:
+        yield node
+
+
+def start(checkout: Checkout, slurm: clusters.Slurm, *arguments: str, config: tuple[str, ...] = ()) -> subprocess.Popen:
+    command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/slurm", *HERE]
+    return subprocess.Popen(
+        [*command, *arguments[:-1], "--config", "scale=smoke", *config, "--", *arguments[-1:]],
+        cwd=checkout.folder,
+        env=slurm.within(checkout.environment()),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def files(checkout: Checkout, *patterns: str) -> dict[str, bytes]:
+    found = [path for pattern in patterns for path in checkout.results.glob(pattern)]
+    return {str(path.relative_to(checkout.results)): path.read_bytes() for path in found}
+
+
+def test_the_smoke_scale_through_slurm_gives_the_bytes_of_a_local_run(slurm, smoke_run, tmp_path):
+    local, outcome = smoke_run
+    assert outcome["returncode"] == 0, outcome["err"]
+    remote = copy_checkout(tmp_path / "checkout", local.folder)
+    copy_tree(local.folder / "cache", remote.folder / "cache")  # the strategies that were chosen there
+    before = set(slurm.jobs())
+    run = start(remote, slurm, "all", config=SMOKE_ONLY)
+    _, told = run.communicate(timeout=3000)
+    assert run.returncode == 0, told
+
+    records = {job: record for job, record in slurm.jobs().items() if job not in before}
+    assert {record["JobState"] for record in records.values()} == {"COMPLETED"}
+    manifests = sorted(remote.results.glob("runs/**/*.json"))
+    assert {read_json(path)["cluster_job"] for path in manifests} <= set(records)
+    assert {read_json(path)["cluster_job"] for path in local.results.glob("runs/**/*.json")} == {None}
+    studies = {path.relative_to(remote.results).parts[1] for path in manifests}
+    assert len(records) == len(studies) + 2, "a place for the data, one a study, one for the report"
+    assert not any("gpu" in record.get("TresPerJob", "") for record in records.values())
+
+    compared = ("data/*/*.npz", "federations/*/*/*.npz", "runs/*/*/*/*.parquet", "tables/*/*.parquet")
+    compared += ("ledger.csv", "artefacts/*/*.csv", "artefacts/*/*.svg")
+    ours, theirs = files(remote, *compared), files(local, *compared)
+    assert len(ours) > 20
+    assert set(ours) == set(theirs)
+    assert [name for name in ours if ours[name] != theirs[name]] == []
+
+
+def test_a_cancelled_job_is_retried_with_more_memory_and_ends_with_the_same_bytes(slurm, fresh, first_run):
+    copy_tree(first_run[0].folder / "cache", fresh.folder / "cache")
+    before = set(slurm.jobs())
+    run = start(fresh, slurm, "all")
+    try:
+        while not list(fresh.results.glob("logs/train_algorithm/**/*.log")):
+            assert run.poll() is None, run.communicate()[1]
+            time.sleep(0.1)
+        (victim,) = [j for j, r in slurm.jobs().items() if r["JobState"] == "RUNNING" and j not in before]
+        slurm.command("scancel", victim)
+        _, told = run.communicate(timeout=1500)
+    finally:
+        run.kill()
+        run.wait()
+    assert run.returncode == 0, told
+    assert "failed, in one job of the cluster:" in told
+    records = slurm.jobs()
+    assert records[victim]["JobState"] == "CANCELLED"
+    (retry,) = {read_json(path)["cluster_job"] for path in fresh.results.glob("runs/**/*.json")} - {victim}
+    memory = [int(records[job]["MinMemoryNode"].removesuffix("M")) for job in (victim, retry)]
+    assert memory[1] == 2 * memory[0]
+    assert files(fresh, "runs/*/*/*/*.parquet") == files(first_run[0], "runs/*/*/*/*.parquet")
+
+
+def test_on_cuda_a_training_job_asks_for_a_gpu_and_a_node_without_one_is_named(slurm, checkout):
+    before = set(slurm.jobs())
+    out = "results/smoke/runs/dfl/line/dfl/0-1.parquet"
+    (checkout.folder / out).unlink()
+    run = start(checkout, slurm, "--retries", "0", out, config=("device=cuda",))
+    _, told = run.communicate(timeout=1500)
+    (record,) = [record for job, record in slurm.jobs().items() if job not in before]
+    assert record["TresPerJob"] == "gres:gpu:1"
+    if run.returncode:
+        assert "error: device: 'cuda' was asked for, but torch sees none" in told
+
+
+def test_every_profile_agrees_on_what_a_change_is_and_shows_the_same_progress():
+    root = Path(__file__).parents[2] / "workflow" / "profiles"
+    profiles = {path.parent.name: read_yaml(path) for path in root.glob("*/config.yaml")}
+    assert set(profiles) == {"local", "slurm", "generic"}
+    for key in ("rerun-triggers", "logger", "keep-going", "rerun-incomplete", "quiet"):
+        assert len({str(profile[key]) for profile in profiles.values()}) == 1, key
