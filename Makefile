@@ -1,6 +1,6 @@
 # fedrepro: `make` lists the commands. Each is a short line over snakemake, which stays usable directly.
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint format plan data report check-reference bench lock clean
+.PHONY: help setup reproduce test lint format plan data report check-reference bench lock sbom clean
 .SUFFIXES:
 
 SCALE ?= demo
@@ -70,6 +70,11 @@ bench: $(STAMP) ## measure the engine's overhead, Gaussian processes and the dat
 lock: $(STAMP) ## resolve pyproject.toml anew into envs/requirements.lock (needs uv)
 	@uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --extra dev \
 		--no-annotate --no-header --no-emit-index-url pyproject.toml -o envs/requirements.lock
+
+sbom: $(STAMP) ## a software bill of materials of the lock, with licences: results/sbom.cdx.json
+	@mkdir -p results
+	@$(BIN)/python -m fedrepro.bill >results/sbom.cdx.json
+	@echo "bill of materials: $(CURDIR)/results/sbom.cdx.json"
 
 clean: ## remove results (not results/reference) and snakemake's records; .venv stays
 	@find results -mindepth 1 -maxdepth 1 ! -name reference ! -name .gitkeep -exec rm -rf {} +
