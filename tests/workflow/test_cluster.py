@@ -14,7 +14,7 @@ from fedrepro.files import read_json
 from tests import slurm as clusters
 from tests.workflow.conftest import SMOKE_ONLY, Checkout, copy_checkout, copy_tree
 
-pytestmark = [pytest.mark.workflow, pytest.mark.skipif(bool(clusters.missing()), reason=clusters.missing())]
+pytestmark = pytest.mark.workflow
 
 #: as wide as the node, no waiting for a shared file system, and looks at the queue as often as a test wants them
 HERE = ("--cores", "2", "--latency-wait", "5", "--seconds-between-status-checks", "2")
@@ -23,6 +23,8 @@ HERE += ("--slurm-init-seconds-before-status-checks", "1", "--slurm-status-comma
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory):
+    if reason := clusters.missing():
+        pytest.skip(reason)
     with clusters.one_node(tmp_path_factory.mktemp("slurm") / "node") as node:
         yield node
 
@@ -105,6 +107,28 @@ def test_on_cuda_a_training_job_asks_for_a_gpu_and_a_node_without_one_is_named(s
     assert record["TresPerJob"] == "gres:gpu:1"
     if run.returncode:
         assert "error: device: 'cuda' was asked for, but torch sees none" in told
+
+
+def test_another_scheduler_is_a_submit_command(checkout):
+    """Here a shell, which runs a job at once and is done."""
+    (checkout.results / "ledger.csv").unlink()
+    submit = checkout.folder / "submit"
+    submit.write_text('#!/bin/sh\nsh "$1" >submitted.log 2>&1 && echo "job-1 $2 $3" >>submitted.txt && echo job-1\n')
+    submit.chmod(0o755)
+    command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/generic", "--latency-wait", "5"]
+    command += ["--seconds-between-status-checks", "1"]
+    asked = f"{submit} {{resources.mem_mb}} {{resources.gpu}}"
+    done = subprocess.run(
+        [*command, "--cluster-generic-submit-cmd", asked, "--config", "scale=smoke", "--", "results/smoke/ledger.csv"],
+        cwd=checkout.folder,
+        env=checkout.environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (checkout.results / "ledger.csv").exists()
+    assert "job-1" in (checkout.folder / "submitted.txt").read_text()
 
 
 def test_every_profile_agrees_on_what_a_change_is_and_shows_the_same_progress():
