@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
@@ -47,6 +48,8 @@ def stands(number: str, text: str) -> bool:
         forms.add(re.escape(number[1:]))
     if re.fullmatch(r"\d{4,}", number):
         forms.add(f"{int(number):,}")
+    if r"\times 10$" in text:  # a table that prints ten times its numbers
+        forms.add(re.escape(f"{(10 * Decimal(number)).normalize():f}"))
     zeros = "0*" if "." in number else ""  # 0.88 is printed as 0.880
     return any(re.search(rf"(?<![\d.]){form}{zeros}(?!\d|\.\d)", text) for form in forms)
 
@@ -60,6 +63,8 @@ def test_numbers_are_found_as_numbers():
     assert not stands("81", "is 0.81")
     assert stands("1e-4", "β = $10^{-4}$")
     assert stands("44484", "has 44,484 rows")
+    assert stands("0.275", r"RMSE $\times 10$ is 2.75")
+    assert not stands("0.275", "is 2.75")
     text = "x" * PAGE + " 0.5 Table 3.1: all " + "x" * PAGE + " 0.7 "
     assert stands("0.5", near(text, "Table 3.1"))
     assert not stands("0.7", near(text, "Table 3.1"))

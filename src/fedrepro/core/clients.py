@@ -158,10 +158,11 @@ def calibrate(task: Task, works: Sequence[Work]) -> dict[str, float | str]:
         return {"name": "loop", "vmap_failed": f"{type(task.model).__name__} has no vectorised form"}
     steps = max(len(w.batches) for w in works)
     few = works[:CALIBRATION_LOOP_CLIENTS]
-    loop = _estimate(lambda s: run_loop(task, _short(few, s)).finish(), steps) * len(works) / len(few)
+    clock = _clock(task)
+    loop = _estimate(lambda s: run_loop(task, _short(few, s)).finish(), steps, clock) * len(works) / len(few)
     vectorised = Vmap()
     try:
-        together = _estimate(lambda s: vectorised(task, _short(works, s)).finish(), steps)
+        together = _estimate(lambda s: vectorised(task, _short(works, s)).finish(), steps, clock)
     except (RuntimeError, NotImplementedError) as error:
         return {"name": "loop", "loop_ms": 1e3 * loop, "vmap_failed": str(error).splitlines()[0]}
     name = "vmap" if loop > CALIBRATION_MARGIN * together else "loop"
@@ -172,24 +173,31 @@ def _short(works: Sequence[Work], steps: int) -> list[Work]:
     return [w._replace(batches=w.batches.head(steps)) for w in works]
 
 
-def _estimate(call: Callable[[int], object], steps: int) -> float:
+def _clock(task: Task) -> Callable[[], float]:
+    """The time that this process computes, where one thread of the processor does all of it: on a busy machine the time
+    on the wall would choose by what others do."""
+    alone = torch.get_num_threads() == 1 and all(p.device.type == "cpu" for p in task.model.parameters())
+    return time.process_time if alone else time.perf_counter
+
+
+def _estimate(call: Callable[[int], object], steps: int, clock: Callable[[], float]) -> float:
     """Seconds of `call(steps)`; of many steps, from two short calls: what does not depend on the steps, and what each
     adds."""
     few, more = CALIBRATION_STEPS
     if steps <= more:
-        return _seconds(lambda: call(steps))
-    short = _seconds(lambda: call(few))
-    each = max(0.0, _seconds(lambda: call(more)) - short) / (more - few)
+        return _seconds(lambda: call(steps), clock)
+    short = _seconds(lambda: call(few), clock)
+    each = max(0.0, _seconds(lambda: call(more), clock) - short) / (more - few)
     return short + each * (steps - few)
 
 
-def _seconds(call: Callable[[], object], repeats: int = 3) -> float:
+def _seconds(call: Callable[[], object], clock: Callable[[], float], repeats: int = 3) -> float:
     """The shortest of a few: what else the machine does can only add. A long one is not repeated for long."""
     times = []
     for _ in range(1 + repeats):
-        start = time.perf_counter()
+        start = clock()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
         if len(times) > 1 and times[0] > CALIBRATION_LONG:
             break
     return min(times[1:])  # the first is a warm-up

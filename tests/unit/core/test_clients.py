@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from dataclasses import dataclass, replace
 
@@ -307,7 +308,7 @@ def test_calibration_extrapolates_to_a_whole_round_and_takes_the_faster_way(monk
     task = make_task("softmax")
     works = make_works(task, [FedAvg()], sizes=[3] * 4, work=replace(MINI_BATCH, epochs=100))
     clock = iter(times)
-    monkeypatch.setattr(clients, "_seconds", lambda call: next(clock))
+    monkeypatch.setattr(clients, "_seconds", lambda call, _: next(clock))
     assert calibrate(task, works)["name"] == name
 
 
@@ -355,3 +356,11 @@ def test_a_spy_changes_nothing():
 def test_a_model_without_a_vectorised_form_is_not_timed():
     task = make_task("char_lstm")
     assert calibrate(task, [])["name"] == "loop"
+
+
+def test_a_busy_machine_does_not_choose(monkeypatch):
+    """One thread on the processor is timed by what it computes, more of them or a GPU by the clock on the wall."""
+    task = make_task("linear")
+    for threads, clock in ((1, time.process_time), (2, time.perf_counter)):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        assert clients._clock(task) is clock
