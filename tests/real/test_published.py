@@ -10,6 +10,7 @@ import csv
 import os
 import re
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
@@ -45,7 +46,9 @@ def stands(number: str, text: str) -> bool:
     if power := re.fullmatch(r"1e-?(\d+)", number):
         forms |= {rf"10\^\{{?[-−]{power[1]}\}}?", rf"10[-−–]{power[1]}", "0\\." + "0" * (int(power[1]) - 1) + "1"}
     if number.startswith("0."):
-        forms.add(re.escape(number[1:]))
+        share = Fraction(number)
+        forms |= {re.escape(number[1:]), rf"{share.numerator}/{share.denominator}"}
+        forms.add(rf"\\frac\{{{share.numerator}\}}\{{{share.denominator}\}}")
     if re.fullmatch(r"\d{4,}", number):
         forms.add(f"{int(number):,}")
     if r"\times 10$" in text:  # a table that prints ten times its numbers
@@ -62,6 +65,7 @@ def test_numbers_are_found_as_numbers():
     assert not stands("81", "is 810")
     assert not stands("81", "is 0.81")
     assert stands("1e-4", "β = $10^{-4}$")
+    assert stands("0.75", r"above $\frac{3}{4}$")
     assert stands("44484", "has 44,484 rows")
     assert stands("0.275", r"RMSE $\times 10$ is 2.75")
     assert not stands("0.275", "is 2.75")
