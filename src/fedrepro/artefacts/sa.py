@@ -108,7 +108,7 @@ def partitions(tables: Tables) -> Drawn:
             mine = rows(table, "class_samples", setting="sa", seed=table["seed"].min())
             counts = mine.pivot_table(index="step", columns="client", values="value")
             shown = np.ma.masked_equal(counts.to_numpy(), 0)
-            ax.imshow(shown, cmap="viridis_r", aspect="auto", origin="lower", interpolation="none")
+            ax.imshow(shown, cmap="viridis_r", vmin=0, aspect="auto", origin="lower", interpolation="none")
             ax.grid(visible=False)
             ax.set_xticks(range(counts.shape[1]))
             if split == "iid":
