@@ -125,3 +125,19 @@ def test_awkward_data_gives_finite_laws(above):
     mean, variance = fit(batched([(x, low(x)), above]), steps=5).predict(points(10, 5)[None])
     assert mean.isfinite().all()
     assert (variance > 0).all()
+
+
+def test_predictions_are_those_of_sampling_the_level_below():
+    """Few samples below, so that its uncertainty is most of what a prediction above has."""
+    x, z, new = points(5, 0), points(12, 1), points(6, 5)[None]
+    model = fit(batched([(x, low(x)), (z, low(z) + z[:, 0])]), steps=0, nodes=25)
+    mean, variance = model.predict(new, noise=False)
+    with torch.no_grad(), jitter_unsaid():
+        below = model.layers[0](new)
+        drawn = torch.randn(20_000, 1, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        f = below.mean + below.variance.sqrt() * drawn
+        above = model.layers[1](torch.cat([new.expand(20_000, -1, -1, -1), f[..., None]], -1))
+    assert below.variance.max() > 0.05
+    torch.testing.assert_close(mean, above.mean.mean(0), rtol=0, atol=0.02)
+    torch.testing.assert_close(variance, above.variance.mean(0) + above.mean.var(0), rtol=0.05, atol=0.01)
+    assert (above.mean.var(0) > 0.02).any()
