@@ -10,6 +10,7 @@ over columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,6 +24,14 @@ from fedrepro.errors import UserError, nearest
 from fedrepro.gp.errors import Prediction, columns, device_errors, output_names
 
 BASES = ("monomial", "legendre")
+
+
+class Moments(NamedTuple):
+    """Full data: H = ΦᵀΦ/n of every basis [B, P + 1, P + 1], Φᵀy/n [P + 1, S · D · B], the mean of y² [S · D · B]."""
+
+    curvature: Tensor
+    linear: Tensor
+    square: Tensor
 
 
 class Polynomial(nn.Module):
@@ -70,15 +79,34 @@ class Polynomial(nn.Module):
         """y [n] or [n, S], once for each degree and basis."""
         return columns(y).repeat_interleave(len(self.degrees) * len(self.bases), dim=1)
 
-    def batch_loss(self, w: Params, batch: Batch) -> Tensor:
+    def summarise(self, batch: Batch) -> Moments:
+        """What a full batch comes down to, for all steps on it."""
+        features, y, shares = self.features(batch.x), self.targets(batch.y), batch.shares()
+        bases = features[:, :, : len(self.bases)]
+        weighted = features * (shares[:, None, None] if isinstance(shares, Tensor) else shares)
+        curvature = torch.einsum("nib,njb->bij", weighted[:, :, : len(self.bases)], bases)
+        return Moments(curvature, torch.einsum("nic,nc->ic", weighted, y), (y.square().T * shares).sum(-1))
+
+    def batch_loss(self, w: Params, batch: Batch | Moments) -> Tensor:
+        if isinstance(batch, Moments):
+            beta = w["beta"] * self.kept.to(w["beta"])
+            return 0.5 * ((beta * (self._curved(batch, beta) - 2 * batch.linear)).sum(0) + batch.square).sum()
         off = columns(functional_call(self, w, (batch.x,))) - self.targets(batch.y)
         return 0.5 * (off.square().sum(-1) * batch.shares()).sum()
 
-    def batch_gradient(self, w: Params, batch: Batch) -> Params:
-        features, kept = self.features(batch.x), self.kept.to(batch.x)
+    def batch_gradient(self, w: Params, batch: Batch | Moments) -> Params:
+        kept = self.kept.to(w["beta"])
+        if isinstance(batch, Moments):
+            return Params(beta=(self._curved(batch, w["beta"] * kept) - batch.linear) * kept)
+        features = self.features(batch.x)
         off = (features * w["beta"] * kept).sum(1) - self.targets(batch.y)
         weighted = off * (batch.shares()[:, None] if isinstance(batch.shares(), Tensor) else batch.shares())
         return Params(beta=(features * weighted[:, None]).sum(0) * kept)
+
+    def _curved(self, whole: Moments, beta: Tensor) -> Tensor:
+        """H β of every column, with the H of its basis: [P + 1, S · D · B]."""
+        by_basis = beta.unflatten(-1, (-1, len(self.bases)))
+        return torch.einsum("bij,jsb->isb", whole.curvature, by_basis).flatten(-2)
 
     @torch.no_grad()
     def assess_devices(

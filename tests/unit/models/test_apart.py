@@ -51,6 +51,15 @@ def test_the_gradient_of_a_polynomial_is_that_of_its_loss(weight):
     torch.testing.assert_close(task.gradient(w, data)["beta"], torch.func.grad(task.loss)(w, data)["beta"])
 
 
+def test_a_summarised_batch_has_the_loss_and_the_gradient_of_its_samples():
+    task = make_task("polynomial", 1, outputs=2, degrees=[1, 3], bases=["monomial", "legendre"], width=2.0)
+    w = Params(beta=torch.from_numpy(np.random.default_rng(0).normal(size=(4, 8))))
+    data = batch(2)
+    whole = task.summarise(data)
+    torch.testing.assert_close(task.loss(w, whole), task.loss(w, data))
+    torch.testing.assert_close(task.gradient(w, whole)["beta"], task.gradient(w, data)["beta"])
+
+
 def test_a_polynomial_by_hand():
     task = make_task("polynomial", 1, degrees=[1, 2], bases=["monomial", "legendre"], width=2.0)
     w = Params(beta=torch.ones(3, 4, dtype=torch.float64))
