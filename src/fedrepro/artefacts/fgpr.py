@@ -286,8 +286,9 @@ def tableC_1(tables: Tables) -> pd.DataFrame:
         errors = final(polynomial, "a_rmse", split="test", client=-1)
         own = errors[errors["group"].str.contains(basis)]
         best = own.assign(degree=own["group"].str.rpartition(" ")[2].astype(int)).groupby("degree")["value"].mean()
-        for degree in sorted({*chosen, int(best.idxmin())}):
-            line = {"method": f"Polynomial, {basis}, p = {degree}" + " (best)" * (degree == best.idxmin())}
+        least = int(best.idxmin())
+        for degree in sorted({*chosen, least}):
+            line = {"method": f"Polynomial, {basis}, p = {degree}" + " (best)" * (degree == least)}
             for sensor in ("2", "7"):
                 group = f"{sensor}, {basis}, degree {degree}"
                 for metric in ("a_rmse", "sd_rmse"):
