@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+import torch
 
 from fedrepro.core.federation import LocalWork
 from fedrepro.datasets import DATASETS
@@ -32,12 +32,15 @@ ARTEFACT_BYTES, STUDY_BYTES = 0.5e6, 5e6  # a figure in its four files; a notebo
 
 def core_rate(size: int = 512, seconds: float = 0.1) -> float:
     """GFLOP/s of one core of this machine in products of float32 matrices."""
-    a = np.ones((size, size), dtype=np.float32)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    a = torch.ones(size, size)
     a @ a
     begin, count = time.perf_counter(), 0
     while (spent := time.perf_counter() - begin) < seconds:
         a @ a
         count += 1
+    torch.set_num_threads(threads)
     return 2 * size**3 * count / spent / 1e9
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 
 import pytest
 
 from fedrepro import files
-from fedrepro.files import read_json, sha256, sha256_of, write_atomically, write_json
+from fedrepro.errors import UserError
+from fedrepro.files import check_writable, read_json, sha256, sha256_of, write_atomically, write_json
 
 
 def test_writes_text_and_bytes_and_makes_the_folder(tmp_path):
@@ -56,3 +59,30 @@ def test_hashes(tmp_path):
     assert sha256_of({"a": 1, "b": [2]}) == sha256_of({"b": [2], "a": 1})
     assert sha256_of({"a": 1}) != sha256_of({"a": 2})
     assert sha256_of([1, 2]) != sha256_of([2, 1])
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from fedrepro.files import write_atomically
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+write_atomically(Path(sys.argv[1]), bytes(10_000))
+"""
+
+
+def test_what_does_not_fit_leaves_the_old_file_and_nothing_else(tmp_path):
+    """A limit on the size of files stands for a full disk, which tests/workflow/test_faults.py has where it may."""
+    write_atomically(tmp_path / "a", "old")
+    done = subprocess.run([sys.executable, "-c", FULL, str(tmp_path / "a")], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "File too large" in done.stderr
+    assert (tmp_path / "a").read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
+    check_writable(tmp_path / "new" / "folder")
+    assert list((tmp_path / "new" / "folder").iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"file/folder: cannot be written to: "):
+        check_writable(tmp_path / "file" / "folder")

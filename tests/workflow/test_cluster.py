@@ -107,6 +107,9 @@ def test_on_cuda_a_training_job_asks_for_a_gpu_and_a_node_without_one_is_named(s
     assert record["TresPerJob"] == "gres:gpu:1"
     if run.returncode:
         assert "error: device: 'cuda' was asked for, but torch sees none" in told
+        (failure,) = read_json(checkout.results / "failures.json")
+        assert failure["job"] == "train dfl on dfl/line, seeds 0-1"
+        assert failure["log_tail"][-1].startswith("error: device: 'cuda' was asked for")
 
 
 def test_another_scheduler_is_a_submit_command(checkout):

@@ -22,5 +22,8 @@ onstart:
 onerror:
     failed = failures.describe(workflow.scheduler.failed, workflow.scheduler.remaining_jobs, workflow.dag)
     if failed:
-        page = failures.report(LAYOUT, failed)
-        print(f"{len(failed)} failed; the report of what is there: {page}", file=sys.stderr)
+        try:
+            told = f"the report of what is there: {failures.report(LAYOUT, failed)}"
+        except OSError as error:
+            told = f"no report could be written: {error}"
+        print(f"{len(failed)} failed; {told}", file=sys.stderr)
