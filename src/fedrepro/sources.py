@@ -84,8 +84,10 @@ def _imports(module: str) -> tuple[str, ...]:
 
 
 def _runtime_nodes(tree: ast.AST):
-    """All nodes but those under `if TYPE_CHECKING:`."""
+    """All statements but those under `if TYPE_CHECKING:`; expressions hold no imports and are most of a file."""
     for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
+            continue
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             continue
         yield node

@@ -41,7 +41,7 @@ def test_imports_are_followed_in_every_form(package):
     package(
         {
             "a.py": "from fedrepro.b import thing\nimport fedrepro.c\nfrom fedrepro.core import d\nimport numpy\n",
-            "b.py": "def f():\n    from fedrepro.e import late\n",
+            "b.py": "def f():\n    try:\n        pass\n    except Exception:\n        from fedrepro.e import late\n",
             "c.py": "",
             "core/__init__.py": "",
             "core/d.py": "import fedrepro.a\n",
