@@ -12,7 +12,8 @@ import pytest
 from fedrepro import layout
 from fedrepro.datasets import DATASETS, Entry
 from fedrepro.errors import UserError
-from fedrepro.layout import Layout
+from fedrepro.experiment import SCALES
+from fedrepro.layout import PLACES, Layout
 from tests.configs import EXPERIMENT, changed, write_config, write_yaml
 
 
@@ -212,3 +213,11 @@ def test_a_training_job_asks_for_a_gpu_where_it_uses_one(config, monkeypatch, de
 def test_a_config_folder_that_is_not_there_is_named(config):
     with pytest.raises(UserError, match="config: folder 'elsewhere' does not exist"):
         Layout({**config, "config": "elsewhere"})
+
+
+def test_on_a_cluster_short_jobs_share_a_place_and_long_training_has_its_own(config):
+    assert set(PLACES) == set(SCALES)
+    small, large = (Layout({**config, "scale": scale}).places for scale in ("smoke", "paper"))
+    assert small.training == small.results == "study_{study}"
+    assert (large.training, large.results) == (None, "results_{study}")
+    assert small.training_minutes < large.training_minutes

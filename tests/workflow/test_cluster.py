@@ -116,7 +116,7 @@ def test_another_scheduler_is_a_submit_command(checkout):
     """Here a shell, which runs a job at once and is done."""
     (checkout.results / "ledger.csv").unlink()
     submit = checkout.folder / "submit"
-    submit.write_text('#!/bin/sh\nsh "$1" >submitted.log 2>&1 && echo "job-1 $2 $3" >>submitted.txt && echo job-1\n')
+    submit.write_text('#!/bin/sh\nsh "$3" >submitted.log 2>&1 && echo "$1 $2" >>submitted.txt && echo job-1\n')
     submit.chmod(0o755)
     command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/generic", "--latency-wait", "5"]
     command += ["--seconds-between-status-checks", "1"]
@@ -131,7 +131,7 @@ def test_another_scheduler_is_a_submit_command(checkout):
     )
     assert done.returncode == 0, done.stderr
     assert (checkout.results / "ledger.csv").exists()
-    assert "job-1" in (checkout.folder / "submitted.txt").read_text()
+    assert (checkout.folder / "submitted.txt").read_text() == "1000 0\n"
 
 
 def test_every_profile_agrees_on_what_a_change_is_and_shows_the_same_progress():

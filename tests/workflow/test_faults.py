@@ -25,6 +25,8 @@ from tests.workflow.conftest import Checkout, copy_tree
 
 pytestmark = pytest.mark.workflow
 
+LINE = "dfl/line/dfl/0-1.parquet"  # the one training job behind dfl/fig3b
+
 
 def runs(checkout: Checkout) -> dict[str, bytes]:
     """The metrics of every training job."""
@@ -47,7 +49,7 @@ def begin() -> Iterator:
     def start(checkout: Checkout) -> subprocess.Popen:
         command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/local", "--cores", "1"]
         process = subprocess.Popen(
-            [*command, "--config", "scale=smoke", "--", "all"],
+            [*command, "--config", "scale=smoke", "--", "dfl/fig3b"],
             cwd=checkout.folder,
             env=checkout.environment(),
             stdout=subprocess.DEVNULL,
@@ -71,22 +73,22 @@ def test_a_second_run_is_told_and_a_killed_run_is_taken_up_by_the_same_command(s
     first = begin(same_choices)
     first.send_signal(signal.SIGSTOP)  # so that it is there for as long as the second looks
 
-    second = same_choices.snakemake("all")
+    second = same_choices.snakemake("dfl/fig3b")
     assert second.returncode != 0
     told = [line for line in second.stderr.splitlines() if line.startswith("error:")]
     assert len(told) == 1, second.stderr
     assert told[0].startswith(f"error: another run is at work on results/smoke (process {first.pid} on ")
     assert "Traceback" not in second.stderr
     assert "done:" not in second.stderr
-    assert same_choices.jobs("all")  # to look at what is left is always possible
+    assert same_choices.jobs("dfl/fig3b")  # to look at what is left is always possible
 
     first.kill()
     assert first.wait() == -signal.SIGKILL
-    third = same_choices.snakemake("all")
+    third = same_choices.snakemake("dfl/fig3b")
     assert third.returncode == 0, third.stderr
     assert f"the run of process {first.pid} was killed: its locks are removed" in third.stderr
-    assert runs(same_choices) == runs(first_run[0])
-    assert same_choices.jobs("all") == set()
+    assert runs(same_choices) == {LINE: runs(first_run[0])[LINE]}
+    assert same_choices.jobs("dfl/fig3b") == set()
 
 
 def test_one_failing_experiment_stops_no_other_and_the_report_says_what_failed(checkout):
@@ -182,17 +184,17 @@ def mounted(folder: Path, options: str) -> Iterator[None]:
 
 
 def test_a_full_disk_is_named_and_with_room_the_same_command_finishes(same_choices, first_run):
-    with mounted(same_choices.folder / "results", "size=128k"):
-        done = same_choices.snakemake("all")
+    with mounted(same_choices.folder / "results", "size=64k"):
+        done = same_choices.snakemake("dfl/fig3b")
         assert done.returncode != 0
         assert "No space left on device" in done.stderr
         assert "Traceback" not in done.stderr
         assert not list(same_choices.results.rglob(".*.npz.*"))
         more = ["mount", "-o", "remount,size=200m", str(same_choices.folder / "results")]
         subprocess.run(more, check=True)
-        again = same_choices.snakemake("all")
+        again = same_choices.snakemake("dfl/fig3b")
         assert again.returncode == 0, again.stderr
-        assert runs(same_choices) == runs(first_run[0])
+        assert runs(same_choices) == {LINE: runs(first_run[0])[LINE]}
 
 
 def test_a_read_only_results_folder_is_named_before_any_job(fresh):
