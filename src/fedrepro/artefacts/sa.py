@@ -199,7 +199,8 @@ def ode_table(tables: Tables) -> pd.DataFrame:
             line: dict[str, object] = {"N": steps, "δ": power, "A2": "yes" if 0.75 < power <= 1 else "no"}
             for name, frame in (("sup distance", distance), ("distance to w*", far)):
                 at = frame.groupby("round")["value"].mean()
-                line |= {f"{name}, first": round(at.iloc[0], 4), f"{name}, last": round(at.iloc[-1], 4)}
+                ends = (round(at.iloc[0], 4), round(at.iloc[-1], 4)) if len(at) else ("no window", "no window")
+                line |= {f"{name}, first": ends[0], f"{name}, last": ends[1]}
             exponent = rows(table, "distance_exponent", setting=setting)["value"]
             line["exponent of n"] = _with_deviation(exponent, 2) if len(exponent) else "too few windows"
             lines.append(line)

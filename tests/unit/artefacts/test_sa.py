@@ -41,14 +41,14 @@ def pictures(rounds: int = 11) -> dict[str, pd.DataFrame]:
     return {name: table.assign(data="standin") if "stl" in name else table for name in names}
 
 
-def tracked() -> dict[str, pd.DataFrame]:
+def tracked(rounds: int = 60) -> dict[str, pd.DataFrame]:
     """Iterates on the solution of ẇ = (1, 2) − w from 0, with steps of 0.1 of interpolated time."""
-    time = np.arange(60) * 0.1
+    time = np.arange(rounds) * 0.1
     w = np.outer(1 - np.exp(-time), [1.0, 2.0])
     found, columns = [], ("metric", "round", "client", "step", "value")
     for setting in artefacts.POWERS:
         rows = [("ode_time", r, -1, 0, v) for r, v in enumerate(time)]
-        rows += [("iterate", r, 0, j, w[r, j]) for r in range(60) for j in range(2)]
+        rows += [("iterate", r, 0, j, w[r, j]) for r in range(rounds) for j in range(2)]
         rows += [("ode_curvature", 0, i, j, float(i == j)) for i in range(2) for j in range(2)]
         rows += [("ode_linear", 0, 0, j, float(1 + j)) for j in range(2)]
         found += [dict(zip(columns, row, strict=True), setting=setting) for row in rows]
@@ -106,3 +106,9 @@ def test_the_iterates_beside_the_ode():
     assert table.groupby("δ")["A2"].first().to_dict() == {0.6: "no", 0.76: "yes", 0.9: "yes", 1.0: "yes"}
     assert table["sup distance, last"].max() == pytest.approx(0, abs=1e-6)
     assert table["distance to w*, first"].iloc[0] == pytest.approx(np.sqrt(5) * np.exp(-0.1), abs=1e-4)
+
+
+def test_a_run_too_short_for_a_window_says_so():
+    tables = tracked(rounds=8)
+    artefacts.ode(tables)
+    assert set(artefacts.ode_table(tables)["sup distance, last"]) == {"no window"}
