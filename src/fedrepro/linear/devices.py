@@ -56,7 +56,8 @@ class Scale(NamedTuple):
 
 def pooled(federation: Federation) -> Batch:
     """All devices' training samples."""
-    return Batch(*(part[federation.train.rows] for part in federation.train.samples))
+    train = federation.train
+    return Batch(train.samples.x[train.rows], train.samples.y[train.rows])
 
 
 def scale_of(federation: Federation, client: int | None, scaling: str) -> Scale:
