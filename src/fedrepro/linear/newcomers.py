@@ -38,7 +38,7 @@ def errors(problem: Problem, newcomers: int, ways: dict[str, Callable[[Tensor, T
     devices = list(range(total - newcomers, total))
     size = min(max(SIZES), int(train.sizes[devices].min()))
     rows = torch.stack([torch.from_numpy(train.of(k)[:size]) for k in devices])
-    x, y = (part[rows] for part in train.samples)
+    x, y = train.samples.x[rows], train.samples.y[rows]
     test = problem.summaries("test").of(torch.tensor(devices))
     for n in (n for n in SIZES if n <= size):
         for name, way in ways.items():

@@ -174,7 +174,7 @@ def test_too_few_draws_are_a_failed_site():
 @pytest.mark.parametrize("awkward", ["collinear", "constant"])
 def test_collinear_columns_and_constant_targets_run(awkward):
     federation = simulated()
-    x, y = federation.train.samples
+    x, y = federation.train.samples[:2]
     if awkward == "collinear":
         x[:, 1] = x[:, 0]
     else:
