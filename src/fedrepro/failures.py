@@ -53,7 +53,7 @@ def report(layout: Any, records: list[dict[str, Any]]) -> Path | None:
     judged = [results / "ledgers" / f"{s}.csv" for s in layout.whole_studies if f"judge {s}" not in not_run]
     merge([path for path in judged if path.exists()], results / "ledger.csv")
     write_json(results / "assumed.json", assumed_settings(map(Path, layout.experiment_files(layout.chosen_studies))))
-    write_json(results / "errata.json", errata(results / "ledger.csv"))
+    write_json(results / "errata.json", errata(results / "ledger.csv", layout.folder / "errata.yaml"))
     return build_report(
         results, Path(layout.at("report/index.html")), scale=layout.scale, studies=layout.chosen_studies
     )

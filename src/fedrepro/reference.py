@@ -21,6 +21,7 @@ from fedrepro.config import ROOT
 from fedrepro.errors import UserError, nearest
 from fedrepro.experiment import STUDIES
 from fedrepro.files import read_json, write_atomically, write_json
+from fedrepro.ledger import merge
 from fedrepro.register import assumed_settings, errata
 from fedrepro.report import build_report
 from fedrepro.summary import summary, with_summary
@@ -52,8 +53,7 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
 def build(reference: Path = REFERENCE, config: Path = ROOT / "config") -> None:
     """The joint ledger, the registers and the page, from what is kept of each study."""
     there = [s for s in STUDIES if (reference / "ledgers" / f"{s}.csv").is_file()]
-    ledgers = [pd.read_csv(reference / "ledgers" / f"{s}.csv") for s in there]
-    write_atomically(reference / "ledger.csv", pd.concat(ledgers).to_csv(index=False))
+    merge([reference / "ledgers" / f"{s}.csv" for s in there], reference / "ledger.csv")
     experiments = [path for s in there for path in (config / "experiments" / s).glob("*.yaml")]
     write_json(reference / "assumed.json", assumed_settings(experiments))
     write_json(reference / "errata.json", errata(reference / "ledger.csv", config / "errata.yaml"))

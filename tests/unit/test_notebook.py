@@ -64,3 +64,4 @@ def test_assumed_settings_are_counted(overview, tmp_path):
         text = yaml.safe_dump({"rounds": 3}).replace("3", "3 # assumed: why not")
         (folder / f"{name}.yaml").write_text(text)
     assert overview.assumed(tmp_path / "config").loc["dfl"].tolist() == [2, 1]
+    assert overview.assumed(tmp_path / "nowhere").empty
