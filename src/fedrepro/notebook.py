@@ -118,7 +118,7 @@ class Overview:
         """Settings that the papers leave open: how many of each study, and of how many different keys."""
         files = [path for study in self.studies() for path in (config / "experiments" / study).glob("*.yaml")]
         found = pd.DataFrame(assumed_settings(files), columns=["file", "key"])
-        found["study"] = found["file"].str.partition("/")[0]
+        found["study"] = [name.partition("/")[0] for name in found["file"]]
         return found.groupby("study", sort=False).agg(settings=("key", "size"), different=("key", "nunique"))
 
     def cost(self) -> pd.DataFrame:
