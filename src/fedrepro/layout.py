@@ -221,7 +221,7 @@ class Layout:
 
     @property
     def notebook_code(self) -> list[str]:
-        return list(files_behind("fedrepro.notebook"))
+        return list(files_behind("fedrepro.execution", "fedrepro.notebook"))
 
     @property
     def report_code(self) -> list[str]:

@@ -44,6 +44,8 @@ rule execute_overview:
         LAYOUT.log("execute_overview"),
     benchmark:
         LAYOUT.benchmark("execute_overview")
+    group:
+        "report"
     conda:
         "../../envs/fedrepro.yaml"
     resources:
@@ -52,4 +54,4 @@ rule execute_overview:
     message:
         "execute notebook overview"
     script:
-        "../../scripts/execute_notebook.py"
+        "../../scripts/execute_overview.py"

@@ -1,0 +1,16 @@
+"""Rule execute_overview: run the notebook over all studies with papermill and keep it as html too."""
+
+from pathlib import Path
+
+from fedrepro.execution import execute_notebook
+from fedrepro.jobs import logged
+
+
+def main(notebook, executed, page, log):
+    execute_notebook(Path(notebook), Path(executed), Path(page), Path(log).with_suffix(".failed.ipynb"))
+
+
+if "snakemake" in globals():
+    with logged(snakemake.log[0]):
+        out = snakemake.output
+        main(snakemake.input.notebook, out.notebook, out.page, snakemake.log[0])
