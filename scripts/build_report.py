@@ -10,7 +10,7 @@ from fedrepro.report import build_report
 
 def main(results, experiments, listed, scale, studies, out):
     write_json(results / "assumed.json", assumed_settings(map(Path, experiments)))
-    write_json(results / "errata.json", errata(results / "ledger.csv", Path(listed) if listed else None))
+    write_json(results / "errata.json", errata(results / "ledger.csv", Path(listed[0]) if listed else None))
     build_report(results, out, scale=scale, studies=studies)
 
 
