@@ -130,7 +130,7 @@ CLAIM |= {"expression": "a + a", "numbers": {"a": 1}, "stated": 2, "tolerance": 
 def add_study(checkout: Checkout, name: str) -> None:
     """A second study: a copy of the figure fig3b with its experiment, and one claim."""
     folder, package = checkout.folder, checkout.folder / "src" / "fedrepro"
-    (folder / "config" / "experiments" / name).mkdir()
+    (folder / "config" / "experiments" / name).mkdir(exist_ok=True)
     shutil.copy2(folder / "config/experiments/dfl/line.yaml", folder / "config" / "experiments" / name / "line.yaml")
     for kind in ("artefacts", "measures"):
         shutil.copy2(package / kind / "dfl.py", package / kind / f"{name}.py")

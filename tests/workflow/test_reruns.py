@@ -13,7 +13,7 @@ TRAIN_FAULTS = {a: f"train {a} on dfl/faults, seeds 0-1" for a in ("dfl", "fedpr
 TRAINING = {TRAIN_LINE, *TRAIN_FAULTS.values()}
 LINE = {"collect dfl/line", "render dfl/fig3b"}
 FAULTS = {"collect dfl/faults", "render dfl/faults"}
-JUDGED = {"judge dfl", "merge ledgers"}
+JUDGED = {"judge dfl", "merge ledgers", "execute notebook overview"}
 SHOWN = {"execute notebook dfl", "build report"}
 ALL_AFTER_TRAINING = LINE | FAULTS | JUDGED | SHOWN
 
