@@ -48,7 +48,7 @@ class Checkout:
             env=self.environment(**environment),
             capture_output=True,
             text=True,
-            timeout=3000,  # a hang, not a slow machine
+            timeout=5000,  # a hang, not a slow machine
         )
 
     def jobs(self, *targets: str, config: tuple[str, ...] = ()) -> set[str]:

@@ -18,7 +18,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from scipy.optimize import LinearConstraint, minimize
 
 from fedrepro.algorithms.omni_fedge import split, weighing
 from fedrepro.core.algorithm import Algorithm
@@ -91,6 +90,8 @@ class OmniFedgeAuthors(Algorithm):
 
 def weights(losses: np.ndarray, start: np.ndarray) -> np.ndarray:
     """argmin Σ_j L_j √ω_j − ½ Σ_j log ω_j over ω_j ∈ [1e-4, 1], Σ ω_j = 1: [nodes]."""
+    from scipy.optimize import LinearConstraint, minimize  # here: it takes half a second to import
+
     found = minimize(
         lambda omega: losses @ np.sqrt(omega) - 0.5 * np.log(omega).sum(),
         start,

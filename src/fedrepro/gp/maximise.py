@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
-from scipy.optimize import minimize
 from torch import Tensor, nn
 
 #: what a failed evaluation counts, as an objective a sample: far above any likelihood, yet a number that a line search
@@ -71,6 +70,8 @@ def maximise(
             effort.failed += 1
             return FAILED, np.zeros_like(flat)
         return value.item(), gradient
+
+    from scipy.optimize import minimize  # here: it takes half a second to import, and every job imports this module
 
     for start in starts:
         with torch.no_grad():
