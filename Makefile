@@ -62,9 +62,10 @@ report: $(STAMP) ## build the report again from the results that are there
 check-reference: $(STAMP) ## hold the results of a fresh run (of SCALE) against results/reference
 	@$(BIN)/python -m fedrepro.reference check $(call quote,results/$(SCALE))
 
-bench: $(STAMP) ## measure the engine's overhead, Gaussian processes and the data sets on this machine, into results/bench
+bench: $(STAMP) ## measure the engine's overhead, Gaussian processes, linear models and the data sets on this machine, into results/bench
 	@$(BIN)/python -m fedrepro.bench $(ARGS)
 	@$(BIN)/python -m fedrepro.bench_gp
+	@$(BIN)/python -m fedrepro.bench_linear
 	@$(BIN)/python -m fedrepro.bench_data $(if $(DATA_DIR),$(call quote,$(DATA_DIR)))
 
 lock: $(STAMP) ## resolve pyproject.toml anew into envs/requirements.lock (needs uv)
