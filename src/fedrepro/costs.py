@@ -4,29 +4,49 @@ GPU: a job takes the longer of two times. Its arithmetic, which is what it takes
 core's measured rate, at the rate assumed for a GPU; and its sequence of steps, each of which costs a GPU the launch of
 some hundred small kernels, however little it computes. Clients, seeds and settings run side by side in one step.
 
+The arithmetic of a gradient step of a network is counted by torch on a model without memory, at the planned width and
+batch: pace that was measured on a smaller network is slowed down by it.
+
 Disk: what earlier runs of the same data set and experiment wrote, scaled by the numbers of samples and evaluations; a
 guess where nothing ran yet.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from fedrepro.core.federation import LocalWork
 from fedrepro.datasets import DATASETS
 from fedrepro.experiment import Experiment
 from fedrepro.files import read_json
+from fedrepro.models import MODELS
 
 GPU_RATE = 2_000.0  # GFLOP/s that small batches are assumed to reach: a tenth of a 20-TFLOP/s card
 GPU_STEP = 1e-3  # seconds a step at least: about 100 kernels of 10 µs
 GPU_START = 10.0  # seconds: importing torch, the first kernels, data to the device
 SAMPLE_BYTES = 3_100.0  # of a data set that was never prepared: a colour picture of 32 × 32
 EVALUATION_BYTES = 400.0  # of a run that was never made: some ten compressed numbers a run and evaluated round
+#: data sets that networks are trained on → (shape of a sample, outputs); a text's windows are counted for their length
+SHAPES = {
+    "cifar10": ((3, 32, 32), 10),
+    "cifar100": ((3, 32, 32), 100),
+    "emnist": ((1, 28, 28), 62),
+    "fashion_mnist": ((1, 28, 28), 10),
+    "femnist": ((1, 28, 28), 62),
+    "mnist": ((1, 28, 28), 10),
+    "mnist5k": ((1, 28, 28), 10),
+    "shakespeare": ((80,), 80),
+    "stl10": ((3, 96, 96), 10),
+}
+COUNTED_WINDOW = 8  # symbols of a text that are counted: the others cost the same
 ARTEFACT_BYTES, STUDY_BYTES = 0.5e6, 5e6  # a figure in its four files; a notebook in two forms and a part of the report
 
 
@@ -42,6 +62,28 @@ def core_rate(size: int = 512, seconds: float = 0.1) -> float:
         count += 1
     torch.set_num_threads(threads)
     return 2 * size**3 * count / spent / 1e9
+
+
+def step_flops(e: Experiment, samples: int) -> float:
+    """Arithmetic of one gradient step; 0 where it is not known, or too little to matter. samples: those of a client."""
+    shape, outputs = SHAPES.get(e.spec["dataset"]["name"], (None, 0))
+    if shape is None:
+        return 0.0
+    batch = e.spec["local"]["batch"]
+    batch = samples if batch == "full" else batch
+    return batch * _sample_flops(json.dumps(e.spec["model"], sort_keys=True), shape, outputs)
+
+
+@functools.cache
+def _sample_flops(model: str, shape: tuple[int, ...], outputs: int) -> float:
+    arguments = json.loads(model)
+    make = MODELS[arguments.pop("name")]
+    text = len(shape) == 1
+    counted = (COUNTED_WINDOW,) if text else shape
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        x = torch.zeros(2, *counted, dtype=torch.int64 if text else None)  # two: a batch norm needs a spread
+        make(shape, outputs, **arguments)(x).sum().backward()
+    return counter.get_total_flops() / 2 * (shape[0] / COUNTED_WINDOW if text else 1)
 
 
 def gpu_seconds(e: Experiment, samples: int, seconds: float, rate: float) -> float:

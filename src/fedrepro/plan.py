@@ -1,7 +1,8 @@
 """`make plan`: jobs, gradient steps and an estimate of time, GPU-hours and disk, before anything runs.
 
 The time of a training job is its gradient steps at the pace of an earlier run of the same experiment and algorithm on
-this machine (any scale), else at the pace of the nearest thing known, which is then said.
+this machine (any scale; slowed down where the planned network or batch is larger), else a guess from the step's
+arithmetic, which is then said.
 """
 
 from __future__ import annotations
@@ -49,15 +50,22 @@ def training_jobs(layout: Layout, experiments: list[Experiment], rate: float) ->
             for shard in e.shards():
                 seeds = len(seeds_of(shard))
                 steps = gradient_steps(e, algorithm, seeds)
-                pace = paces.get((e.id, algorithm))
-                seconds = START + steps / (pace or unknown_pace(e))
-                gpu = costs.gpu_seconds(e, client_samples(e), seconds - START, rate)
+                known = paces.get((e.id, algorithm))
+                flops = costs.step_flops(e, client_samples(e))
+                if known:
+                    seconds = known.seconds_of(steps, seeds * len(e.settings(algorithm)), flops)
+                else:
+                    seconds = steps / unknown_pace(e, flops, rate)
+                gpu = costs.gpu_seconds(e, client_samples(e), seconds, rate)
                 room = sizes.run(e, algorithm, seeds)
-                yield TrainingJob(e.id, algorithm, seeds, steps, seconds, pace is not None, gpu, room)
+                yield TrainingJob(e.id, algorithm, seeds, steps, START + seconds, known is not None, gpu, room)
 
 
-def unknown_pace(e: Experiment) -> float:
-    return UNKNOWN_LINEAR_PACE if e.spec["model"]["name"].startswith("linear") else UNKNOWN_PACE
+def unknown_pace(e: Experiment, flops: float, rate: float) -> float:
+    """Gradient steps a second on a core of `rate` GFLOP/s, of an experiment that never ran."""
+    if e.spec["model"]["name"].startswith("linear"):
+        return UNKNOWN_LINEAR_PACE
+    return 1 / (1 / UNKNOWN_PACE + flops / (1e9 * rate))
 
 
 def gradient_steps(e: Experiment, algorithm: str, seeds: int) -> int:
@@ -87,15 +95,35 @@ def _size(e: Experiment) -> tuple[int | None, int]:
     return DATASETS[e.spec["dataset"]["name"]].size(**parameters)
 
 
-def _paces(results: Path) -> dict[tuple[str, str], float]:
-    """(experiment, algorithm) → gradient steps a second in the largest run of it that is there."""
-    largest: dict[tuple[str, str], tuple[int, float]] = {}
+@dataclass(frozen=True)
+class Known:
+    """A job that was run: how long it took, its gradient steps, its seeds times settings, a step's arithmetic."""
+
+    seconds: float
+    steps: int
+    runs: int
+    flops: float
+
+    def seconds_of(self, steps: int, runs: int, flops: float) -> float:
+        """Of a job of the same experiment and algorithm at another scale."""
+        if not self.steps:  # a method without rounds
+            return self.seconds * runs / self.runs
+        return self.seconds * steps / self.steps * max(1.0, flops / self.flops if self.flops else 1.0)
+
+
+def _paces(results: Path) -> dict[tuple[str, str], Known]:
+    """(experiment, algorithm) → the largest run of it that is there."""
+    largest: dict[tuple[str, str], Known] = {}
     for path in results.glob("*/runs/*/*/*/*.json"):
         run = read_json(path)
-        key, steps = (run["experiment"], run["algorithm"]), run["gradient_steps"]
-        if run["resumed_from"] is None and steps > largest.get(key, (0, 0.0))[0]:
-            largest[key] = (steps, steps / max(run["seconds"], 1e-3))
-    return {key: pace for key, (_, pace) in largest.items()}
+        if run["resumed_from"] is None:
+            e = Experiment(*run["experiment"].split("/"), run["scale"], path, run["config"])
+            runs = len(run["seeds"]) * len(e.settings(run["algorithm"]))
+            flops = costs.step_flops(e, client_samples(e))
+            found = Known(run["seconds"], run["gradient_steps"], runs, flops)
+            key = (e.id, run["algorithm"])
+            largest[key] = max(found, largest.get(key, found), key=lambda known: (known.steps, known.runs))
+    return largest
 
 
 def describe(layout: Layout, cores: int) -> str:

@@ -32,8 +32,31 @@ def test_a_method_without_rounds_takes_no_gradient_steps():
 
 def test_a_linear_model_is_guessed_to_be_faster_than_a_network():
     linear, network = experiment(), experiment({"model": {"name": "mlp", "hidden": [4]}})
-    assert plan.unknown_pace(linear) == plan.UNKNOWN_LINEAR_PACE
-    assert plan.unknown_pace(network) == plan.UNKNOWN_PACE
+    assert plan.unknown_pace(linear, flops=0.0, rate=10.0) == plan.UNKNOWN_LINEAR_PACE
+    assert plan.unknown_pace(network, flops=0.0, rate=10.0) == plan.UNKNOWN_PACE
+    # 2 GFLOP at 10 GFLOP/s, and what every step costs
+    assert 1 / plan.unknown_pace(network, flops=2e9, rate=10.0) == pytest.approx(0.2 + 1 / plan.UNKNOWN_PACE)
+
+
+def test_the_arithmetic_of_a_step_by_hand():
+    # 784 × 200 + 200 × 10 products; twice that many operations forward, four times back, but none to the pixels
+    spec = {"dataset": {"name": "mnist"}, "model": {"name": "mlp", "hidden": [200]}, "local": {"steps": 1, "batch": 10}}
+    each = 2 * (784 * 200 + 200 * 10)
+    assert costs.step_flops(experiment(spec), 60) == 10 * (each + each + 2 * 200 * 10)
+    whole = {**spec, "local": {"steps": 1, "batch": "full"}}
+    assert costs.step_flops(experiment(whole), 60) == 6 * costs.step_flops(experiment(spec), 60)
+    assert costs.step_flops(experiment(), 60) == 0  # not a network
+
+
+def test_a_pace_is_slowed_down_by_a_larger_network_and_never_sped_up():
+    known = plan.Known(seconds=8.0, steps=100, runs=2, flops=1e6)
+    assert known.seconds_of(50, 2, flops=1e6) == 4.0
+    assert known.seconds_of(50, 2, flops=3e6) == 12.0
+    assert known.seconds_of(50, 2, flops=1e5) == 4.0
+
+
+def test_a_method_without_rounds_takes_its_time_a_run():
+    assert plan.Known(seconds=8.0, steps=0, runs=2, flops=0.0).seconds_of(0, 30, flops=0.0) == 120.0
 
 
 @pytest.fixture
@@ -43,7 +66,13 @@ def layout(tmp_path, monkeypatch):
 
 
 def manifest(steps: int, seconds: float, resumed: int | None = None) -> dict:
-    known = {"experiment": "dfl/line", "algorithm": "fedavg"}
+    known = {
+        "experiment": "dfl/line",
+        "algorithm": "fedavg",
+        "scale": "smoke",
+        "seeds": [0],
+        "config": experiment().spec,
+    }
     return {**known, "gradient_steps": steps, "seconds": seconds, "resumed_from": resumed}
 
 
