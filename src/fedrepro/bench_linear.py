@@ -1,4 +1,4 @@
-"""`make bench`, hierarchical linear models: the cases of thesis ch. 3 at their published size, all 30 runs, two cases at
+"""`make bench`, linear models: the cases of thesis ch. 3 at their published size, all 30 runs, two cases at
 a time, each in a process of its own from its start to its written metrics. Into results/bench/linear.csv.
 
 What is timed is what a table prints: HM1 and Separate under one reading of the noise for Table 3.1, HM2 with the lasso
