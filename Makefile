@@ -64,6 +64,7 @@ check-reference: $(STAMP) ## hold the results of a fresh run (of SCALE) against 
 
 bench: $(STAMP) ## measure the engine's overhead, Gaussian processes, linear models and the data sets on this machine, into results/bench
 	@$(BIN)/python -m fedrepro.bench $(ARGS)
+	@$(BIN)/python -m fedrepro.bench_growth
 	@$(BIN)/python -m fedrepro.bench_gp
 	@$(BIN)/python -m fedrepro.bench_linear
 	@$(BIN)/python -m fedrepro.bench_data $(if $(DATA_DIR),$(call quote,$(DATA_DIR)))

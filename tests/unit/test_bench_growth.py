@@ -1,0 +1,22 @@
+"""The growth bench measures rounds of the sizes that it says, and draws them."""
+
+from __future__ import annotations
+
+import itertools
+
+from fedrepro.bench_growth import draw, measure, times
+
+
+def test_every_size_has_its_row_and_the_smallest_is_the_unit():
+    table = measure(2, drawn=(2, 4), total=(10, 20), devices=(1, 2))
+    assert table["size"].tolist() == [2, 4, 10, 20, 1, 2]
+    assert table.groupby("what", sort=False)["times_the_smallest"].first().tolist() == [1, 1, 1]
+    assert (table["median_s"] > 0).all()
+    assert len(draw(table).axes) == 3
+
+
+def test_sizes_take_turns():
+    calls = []
+    times({1: lambda t: calls.append(1), 2: lambda t: calls.append(2)}, repeats=2)
+    turns = [calls[0], *(b for a, b in itertools.pairwise(calls) if a != b)]
+    assert turns == [1, 2, 1, 2, 1, 2]  # a warm-up, then two turns each
