@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fedrepro.artefacts.fedlin_hm2 import calibration, fig3_4, new_device, table3_2, table3_3
 from fedrepro.measures.fedlin import NOISE_FREE, variant
@@ -115,7 +116,7 @@ def _closest(means: dict[str, float], printed: float | None) -> str:
 
 def fig3_3(tables: Tables) -> Drawn:
     """Fig. 3.3: ‖Θ̂ − Θ*‖/√K over rounds, a line a run, with what 600 steps alone and least squares reach."""
-    fig, axes = figure(1, 2, width=8.4, height=3.2)
+    fig, axes = figure(1, 2, width=8.4, height=3.2, sharey=True)
     drawn = []
     for ax, case in zip(axes[0], ("II", "III"), strict=True):
         curves = rows(tables[f"hm1_start_{case.lower()}"], "parameter_error", group="variance")
@@ -133,6 +134,9 @@ def fig3_3(tables: Tables) -> Drawn:
         ax.axvspan(30, 40, color="#999999", alpha=0.25, linewidth=0, label="30–40 rounds")
         ax.set(yscale="log", xlabel="round", title=f"Case {case}")
     axes[0, 0].set_ylabel(r"$\|\hat\Theta - \Theta^*\| / \sqrt{K}$")
+    axes[0, 0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes[0, 0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes[0, 0].yaxis.set_minor_formatter(NullFormatter())
     axes[0, 0].legend(loc="upper right")
     return fig, pd.concat(drawn, ignore_index=True)
 
