@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from fedrepro.measures.fedlin import measure, variant
+from fedrepro.measures.fedlin import EARLY, measure, variant
 from fedrepro.tables import TABLE_COLUMNS
 
 
@@ -85,6 +85,14 @@ def test_gains_are_paired_by_seed_and_spreads_are_over_seeds():
 def test_rounds_to_settle(curve, rounds):
     rows = [{"metric": "parameter_error", "split": "server", "round": t, "value": v} for t, v in enumerate(curve)]
     assert derived(measure(table(*rows)), "rounds_to_settle") == {("hm1", "", 0, ""): rounds}
+
+
+def test_an_early_rest_counts_as_if_the_run_had_ended_there():
+    curve = [10, 5, 1, *[1.0] * EARLY, 7.0, 3.0]
+    rows = [{"metric": "parameter_error", "split": "server", "round": t, "value": v} for t, v in enumerate(curve)]
+    found = measure(table(*rows))
+    assert derived(found, "early_rounds_to_settle") == {("hm1", "", 0, ""): 2}
+    assert derived(found, "rounds_to_settle") == {("hm1", "", 0, ""): len(curve) - 1}
 
 
 def test_nothing_to_measure():
