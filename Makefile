@@ -15,6 +15,7 @@ ARGS ?=
 
 quote = '$(subst ','\'',$(1))'
 STAMP := .venv/.ready-$(shell cat envs/requirements.lock pyproject.toml envs/setup.sh | cksum | tr ' ' '-')
+BENCH_STAMP := .venv-bench/.ready-$(shell cat envs/requirements.lock envs/bench.sh envs/bench.txt | cksum | tr ' ' '-')
 BIN := .venv/bin
 CONFIG = $(strip scale=$(call quote,$(SCALE)) $(if $(ONLY),only=$(call quote,$(ONLY))) \
 	$(if $(DATA_DIR),data_dir=$(call quote,$(DATA_DIR))) $(if $(DEVICE),device=$(call quote,$(DEVICE))))
@@ -62,8 +63,11 @@ report: $(STAMP) ## build the report again from the results that are there
 check-reference: $(STAMP) ## hold the results of a fresh run (of SCALE) against results/reference
 	@$(BIN)/python -m fedrepro.reference check $(call quote,results/$(SCALE))
 
-bench: $(STAMP) ## measure the engine's overhead, Gaussian processes, linear models and the data sets on this machine, into results/bench
-	@$(BIN)/python -m fedrepro.bench $(ARGS)
+$(BENCH_STAMP): $(STAMP) envs/bench.sh envs/bench.txt
+	@sh envs/bench.sh $@
+
+bench: $(BENCH_STAMP) ## measure the engine beside pfl, Flower and bare code, how it grows, Gaussian processes, linear models, data; into results/bench
+	@.venv-bench/bin/python -m fedrepro.bench $(ARGS)
 	@$(BIN)/python -m fedrepro.bench_growth
 	@$(BIN)/python -m fedrepro.bench_gp
 	@$(BIN)/python -m fedrepro.bench_linear

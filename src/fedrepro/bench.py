@@ -1,14 +1,21 @@
-"""`make bench`: how much of a round is not gradients, measured on this machine as a ratio in one run.
+"""`make bench`: the engine's round beside hand-written code and other simulators, as ratios in one run.
 
-The engine's round (sampling, batches, client updates, average) beside hand-written code that only takes the gradient
-steps (forward, backward, step) on batches that lie ready, and averages: as a loop and as one fused vmap. Alternating,
-medians with spread; `not_gradients` is the share of the engine's round that bare code of the same kind does without.
+A round is FedAvg: sampling, batches, client updates, average. Beside the engine's, with either strategy, stand
+hand-written code that only takes the gradient steps (forward, backward, step) on batches that lie ready, and averages,
+as a loop and as one fused vmap; and, where they are installed, pfl and Flower (fedrepro.bench_peers). All take turns;
+medians with spread. `ratio` is a system's time over the engine's (the better strategy's), `not_gradients` the share of
+the engine's round that bare code of the same kind does without. In this process one thread computes; Flower has a
+process a core.
+
+The last case is a whole run from process start: logistic regression on 1000 clients, ten a round, 100 rounds.
+
 Into results/bench/engine.csv.
 """
 
 from __future__ import annotations
 
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -22,14 +29,15 @@ import torch.nn.functional as F
 from torch import nn
 from torch.func import functional_call
 
-from fedrepro import provenance
+from fedrepro import bench_peers, provenance
 from fedrepro.algorithms import ALGORITHMS
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Problem
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.initial import build
-from fedrepro.core.rounds import Plan, Replicate, advance
+from fedrepro.core.params import Params
+from fedrepro.core.rounds import Participation, Plan, Replicate, advance, train
 from fedrepro.core.task import Task
 from fedrepro.files import write_atomically, write_json
 from fedrepro.models import MODELS
@@ -65,8 +73,14 @@ class Case:
 CASES = {
     "softmax 60-10": Case("softmax", (60,)),
     "mlp 784-200-10": Case("mlp", (784,), {"hidden": [200]}),
+    "cnn 32x32x3": Case("cnn", (3, 32, 32)),
     "lenet-5 28x28": Case("lenet5", (1, 28, 28), clients=10, batch=16),  # as paper 000 has it
 }
+
+
+def iqr(seconds: Sequence[float]) -> float:
+    quarter, _, three = statistics.quantiles(seconds, n=4)
+    return three - quarter
 
 
 def bare_round(model: nn.Module, start: Sequence[torch.Tensor], batches: Sequence[tuple], total: list) -> None:
@@ -97,7 +111,7 @@ def bare_vmap(model: nn.Module, start: dict, x: torch.Tensor, y: torch.Tensor) -
 
 
 def measure(name: str, repeats: int) -> list[dict]:
-    """Rows of the csv for one case: the bare loop, and the engine with either strategy."""
+    """Rows of the csv for one case: bare code, the engine with either strategy, and the peers that are there."""
     case = CASES[name]
     data, task = case.federation(), Task(case.build())
     work = LocalWork(steps=case.steps, batch=case.batch)
@@ -118,6 +132,7 @@ def measure(name: str, repeats: int) -> list[dict]:
     for way in ("loop", "vmap"):
         run_clients = strategy(way)
         calls[f"fedrepro, {way}"] = lambda run=run_clients: advance(task, [replicate], plan, run, 0)
+    pfl = bench_peers.Pfl(case, LR) if bench_peers.there("pfl") else None
     times: dict[str, list[float]] = {system: [] for system in calls}
     for repeat in range(repeats + 1):
         for system, call in calls.items():
@@ -125,28 +140,87 @@ def measure(name: str, repeats: int) -> list[dict]:
             call()
             if repeat:  # the first is a warm-up
                 times[system].append(time.perf_counter() - begin)
+        if pfl and repeat:
+            times.setdefault("pfl", []).extend(pfl.rounds(1))
+    if bench_peers.there("flwr"):  # its processes would take the others' cores: it runs alone, after them
+        times["Flower"], _ = bench_peers.flower_rounds(case, LR, repeats)
     middle = {system: statistics.median(seconds) for system, seconds in times.items()}
+    ours = min(middle["fedrepro, loop"], middle["fedrepro, vmap"])
     rows = []
     for system, seconds in times.items():
-        quarter, _, three = statistics.quantiles(seconds, n=4)
-        limit = middle[f"bare {system.split()[-1]}"]
+        limit = middle.get(f"bare {system.split()[-1]}")
         rows.append(
             {
                 "case": name,
                 "system": system,
                 "median_s": middle[system],
-                "iqr_s": three - quarter,
-                "not_gradients": 1 - limit / middle[system],
+                "iqr_s": iqr(seconds),
+                "ratio": middle[system] / ours,
+                "not_gradients": None if limit is None else 1 - limit / middle[system],
             }
         )
     return rows
 
 
+WHOLE_RUN = Case("softmax", (60,), clients=1000, steps=1)  # FLUTE's published comparison
+WHOLE_RUN_SAMPLED, WHOLE_RUN_ROUNDS = 10, 100
+
+
+def whole_run(system: str) -> None:
+    """The whole run, in this process."""
+    case, sampled, rounds = WHOLE_RUN, WHOLE_RUN_SAMPLED, WHOLE_RUN_ROUNDS
+    if system == "Flower":
+        bench_peers.flower_rounds(case, LR, rounds - 1, sampled=sampled)
+    elif system == "pfl":
+        bench_peers.Pfl(case, LR, sampled=sampled).rounds(rounds - 1)
+    else:
+        engine_model(case, rounds, sampled)
+
+
+def engine_model(case: Case, rounds: int, sampled: int | None = None) -> Params:
+    """The server's model after the engine's rounds."""
+    data, task = case.federation(), Task(case.build())
+    participation = Participation(sampled)
+    work = LocalWork(steps=case.steps, batch=case.batch)
+    plan = Plan("bench", rounds, work, participation, evaluate_every=10**9, client_metrics="never")
+    problem = Problem(task, data, participation.shares(data), case.steps)
+    replicate = Replicate("", 0, ALGORITHMS["fedavg"](lr=LR), problem, task.parameters())
+    train(task, [replicate], plan, lambda works: strategy("vmap"))
+    return replicate.algorithm.model(replicate.state, None, -1)
+
+
+def measure_whole_run(repeats: int) -> list[dict]:
+    """Seconds from the start of a process to its end, of every system that is there."""
+    systems = ["fedrepro", *(s for s, module in (("pfl", "pfl"), ("Flower", "flwr")) if bench_peers.there(module))]
+    times: dict[str, list[float]] = {system: [] for system in systems}
+    for _ in range(repeats):
+        for system in systems:
+            begin = time.perf_counter()
+            command = [sys.executable, "-m", "fedrepro.bench", "--whole-run", system]
+            subprocess.run(command, check=True, capture_output=True)
+            times[system].append(time.perf_counter() - begin)
+    middle = {system: statistics.median(seconds) for system, seconds in times.items()}
+    return [
+        {
+            "case": "whole run, 1000 clients",
+            "system": system,
+            "median_s": middle[system],
+            "iqr_s": iqr(seconds),
+            "ratio": middle[system] / middle["fedrepro"],
+        }
+        for system, seconds in times.items()
+    ]
+
+
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--whole-run"]:
+        whole_run(arguments[1])
+        return 0
     repeats = int(arguments[0]) if arguments else 15
     torch.set_num_threads(1)
     keep_freed_memory()
     rows = [row for name in CASES for row in measure(name, repeats)]
+    rows += measure_whole_run(min(repeats, 5))
     table = pd.DataFrame(rows)
     out = Path("results/bench/engine.csv")
     write_atomically(out, table.to_csv(index=False))

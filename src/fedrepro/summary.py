@@ -24,12 +24,12 @@ _PLACE = re.compile(r"(<!-- summary -->\n).*?(<!-- /summary -->)", re.DOTALL)
 
 
 def summary(ledger: pd.DataFrame) -> str:
-    """A markdown table: a row a study, a column a verdict."""
-    lines = [f"| study | paper | {' | '.join(VERDICTS)} |", f"|---|---|{'---:|' * len(VERDICTS)}"]
+    """A markdown table: a row a study with the scale it was run at, a column a verdict."""
+    lines = [f"| study | paper | scale | {' | '.join(VERDICTS)} |", f"|---|---|---|{'---:|' * len(VERDICTS)}"]
     for study, claims in ledger.groupby("study", sort=False):
         counts = claims["verdict"].value_counts()
         cells = " | ".join(str(counts.get(v, 0)) for v in VERDICTS)
-        lines.append(f"| `{study}` | {PAPERS[study]} | {cells} |")
+        lines.append(f"| `{study}` | {PAPERS[study]} | {claims['scale'].iloc[0]} | {cells} |")
     return "\n".join(lines) + "\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedrepro import bench
+from fedrepro import bench, bench_peers
 from fedrepro.core import streams
 from fedrepro.core.initial import build
 from fedrepro.models import MODELS
@@ -28,3 +28,16 @@ def test_both_bare_rounds_compute_the_same_model():
     fused = bench.bare_vmap(model, dict(zip(dict(model.named_parameters()), start, strict=True)), x, y)
     for one, other in zip(total, fused.values(), strict=True):
         assert one == pytest.approx(other.numpy(), abs=1e-6)
+
+
+def test_a_whole_run_ends():
+    bench.whole_run("fedrepro")
+
+
+def test_the_engine_ends_where_code_by_hand_does():
+    """One client a batch: the order of batches cannot matter."""
+    case = bench.Case("softmax", (6,), clients=4, steps=1, batch=5)
+    by_hand = bench_peers.by_hand(case, bench.LR, 3)
+    found = bench.engine_model(case, 3)
+    for name, value in by_hand.items():
+        assert found[name] == pytest.approx(value.numpy(), abs=1e-6)

@@ -1,0 +1,52 @@
+"""The reference run in results/reference: whole, small, and what README's first screen says."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from fedrepro import reference
+from fedrepro.config import ROOT, read_yaml
+from fedrepro.experiment import STUDIES, load_experiments
+from fedrepro.files import read_json
+from fedrepro.ledger import load_claims
+from fedrepro.summary import summary, with_summary
+
+LEDGER = pd.read_csv(reference.REFERENCE / "ledger.csv")
+MOST_BYTES = 30_000_000
+
+
+def test_readme_shows_its_summary():
+    readme = (ROOT / "README.md").read_text()
+    assert with_summary(readme, summary(LEDGER)) == readme, "`python -m fedrepro.reference keep` writes it"
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_it_judges_every_claim(study):
+    claims = load_claims(ROOT / "config" / "claims" / f"{study}.yaml")["claims"]
+    assert sorted(LEDGER.loc[LEDGER["study"] == study, "claim"]) == sorted(f"{study}/{c['id']}" for c in claims)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_it_has_every_artefact(study):
+    for name in read_yaml(ROOT / "config" / "artefacts" / f"{study}.yaml"):
+        assert (reference.REFERENCE / "artefacts" / study / f"{name}.csv").is_file()
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_training_job_has_its_manifest(study):
+    scale = reference.scales()[study]
+    for experiment in load_experiments(ROOT / "config", scale).values():
+        if experiment.study == study:
+            for algorithm in experiment.spec["algorithms"]:
+                for shard in experiment.shards():
+                    path = reference.REFERENCE / "runs" / experiment.id / algorithm / f"{shard}.json"
+                    assert read_json(path)["config_sha256"] == experiment.job_sha256(algorithm), path
+
+
+def test_it_is_small_and_names_no_folder_of_a_machine():
+    assert reference.size() <= MOST_BYTES
+    for path in reference.REFERENCE.rglob("*"):
+        if path.suffix in (".json", ".csv", ".html", ".svg"):
+            text = path.read_text()
+            assert not [word for word in ("/home/", "/tmp/", "/root/", "/Users/") if word in text], path
