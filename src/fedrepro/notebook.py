@@ -101,7 +101,7 @@ class Overview:
         """Why claims have no verdict: reason, and for how many of each study."""
         ledger = self.ledger()
         left = ledger[ledger["verdict"] == "not tested"]
-        why = left["reason"].str.partition(";")[0].rename("reason")  # what follows is the claim's own note
+        why = left["reason"].astype(str).str.split(";").str[0].rename("reason")  # what follows is the claim's own note
         return left.groupby(["study", why], sort=False).size().rename("claims").reset_index()
 
     def verdicts(self, verdict: str) -> None:

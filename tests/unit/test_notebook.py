@@ -43,6 +43,12 @@ def test_why_claims_have_no_verdict(overview):
     assert overview.untested().values.tolist() == [["dfl", "one seed", 2]]
 
 
+def test_no_claim_may_be_left_without_a_verdict(overview):
+    ledger = overview.ledger()
+    ledger[ledger["verdict"] != "not tested"].to_csv(overview.results / "ledger.csv", index=False)
+    assert overview.untested().empty
+
+
 def test_cost_of_a_study(overview):
     cost = overview.cost()
     assert cost.index.tolist() == ["dfl"]  # omni left no manifest
