@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from fedrepro.experiment import load_experiments
+from fedrepro.experiment import load_experiment
 from fedrepro.jobs import logged
 from fedrepro.training import Inputs, Machine, train_shard
 
 
 def main(config, scale, experiment, algorithm, shard, dataset, federation, machine, out, checkpoints):
-    chosen = load_experiments(Path(config), scale)[experiment]
+    chosen = load_experiment(Path(config) / "experiments" / f"{experiment}.yaml", scale)
     inputs = Inputs(Path(dataset), Path(federation))
     train_shard(chosen, algorithm, shard, inputs, Machine(**machine), Path(out), Path(checkpoints))
 

@@ -1,5 +1,5 @@
 """`make bench`, linear models: the cases of thesis ch. 3 at their published size, all 30 runs, two cases at
-a time, each in a process of its own from its start to its written metrics. Into results/bench/linear.csv.
+a time, each in a process of its own from its data to its written metrics. Into results/bench/linear.csv.
 
 What is timed is what a table prints: HM1 and Separate under one reading of the noise for Table 3.1, HM2 with the lasso
 and the ridge prior for Table 3.2. The studies themselves run more variants beside these.
@@ -13,13 +13,14 @@ import multiprocessing
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pandas as pd
 
 from fedrepro import provenance
-from fedrepro.experiment import Experiment, load_experiments, seeds_of
+from fedrepro.experiment import Experiment, load_experiment
 from fedrepro.files import read_json, write_atomically, write_json
 
 #: what is timed → (algorithm, its variants, experiments)
@@ -40,22 +41,27 @@ def printed(experiment: Experiment, algorithm: str, variants: tuple[str, ...]) -
     return dataclasses.replace(experiment, spec=spec)
 
 
-def run(config: Path, scale: str, name: str, algorithm: str, variants: tuple[str, ...]) -> dict:
-    """One experiment from nothing: its data, its training, its manifest's numbers."""
-    begin = time.perf_counter()
+def prepare(chosen: Experiment, folder: Path) -> None:
+    """The data of all runs, and who holds them."""
     from fedrepro.preparation import partition_data, prepare_data  # here: a process of its own pays for its imports
+
+    seeds = range(chosen.spec["seeds"])
+    prepare_data(chosen.dataset_id, chosen.spec["dataset"], seeds, "standin", (), folder / "data.npz")
+    partition_data(
+        chosen.federation_id, chosen.spec["partition"], seeds, folder / "data.npz", folder / "federation.npz"
+    )
+
+
+def train(chosen: Experiment, algorithm: str, folder: Path) -> dict:
+    """All runs from the files of `prepare` to written metrics: the manifest's numbers."""
+    begin = time.perf_counter()
     from fedrepro.training import Inputs, Machine, train_shard
 
-    chosen = printed(load_experiments(config, scale)[f"fedlin/{name}"], algorithm, variants)
-    shard = f"0-{chosen.spec['seeds'] - 1}"
-    with tempfile.TemporaryDirectory() as folder:
-        data, federation, out = (Path(folder) / part for part in ("data.npz", "federation.npz", "metrics.parquet"))
-        prepare_data(chosen.dataset_id, chosen.spec["dataset"], seeds_of(shard), "standin", (), data)
-        partition_data(chosen.federation_id, chosen.spec["partition"], seeds_of(shard), data, federation)
-        train_shard(chosen, algorithm, shard, Inputs(data, federation), Machine(), out, Path(folder))
-        manifest = read_json(out.with_suffix(".json"))
+    inputs, out = Inputs(folder / "data.npz", folder / "federation.npz"), folder / "metrics.parquet"
+    train_shard(chosen, algorithm, f"0-{chosen.spec['seeds'] - 1}", inputs, Machine(), out, folder)
+    manifest = read_json(out.with_suffix(".json"))
     return {
-        "experiment": name,
+        "experiment": chosen.name,
         "runs": len(manifest["seeds"]),
         "gradient_steps": manifest["gradient_steps"],
         "seconds": time.perf_counter() - begin,
@@ -63,25 +69,37 @@ def run(config: Path, scale: str, name: str, algorithm: str, variants: tuple[str
     }
 
 
-def measure(config: Path, scale: str = "paper") -> pd.DataFrame:
-    """A row a case, and one for all cases of a table together."""
-    spawn = multiprocessing.get_context("spawn")
+def measure(config: Path, scale: str = "paper", cases: Mapping = CASES) -> pd.DataFrame:
+    """A row a case, and one for all cases of a table together, from the first process' start to the last's end."""
     rows = []
-    for what, (algorithm, variants, names) in CASES.items():
-        begin = time.perf_counter()
-        with ProcessPoolExecutor(2, mp_context=spawn, max_tasks_per_child=1) as pool:
-            parts = [pool.submit(run, config, scale, name, algorithm, variants) for name in names]
-            found = [{"what": what, **part.result()} for part in parts]
+    for what, (algorithm, variants, names) in cases.items():
+        files = [config / "experiments" / "fedlin" / f"{name}.yaml" for name in names]
+        chosen = [printed(load_experiment(file, scale), algorithm, variants) for file in files]
+        with tempfile.TemporaryDirectory() as folder:
+            folders = [Path(folder) / name for name in names]
+            for path in folders:
+                path.mkdir()
+            _all(prepare, chosen, folders)
+            begin = time.perf_counter()
+            found = [{"what": what, **row} for row in _all(train, chosen, [algorithm] * len(names), folders)]
+            seconds = time.perf_counter() - begin
         whole = {
             "what": what,
             "experiment": "all, two at a time",
             "runs": found[0]["runs"],
             "gradient_steps": sum(row["gradient_steps"] for row in found),
-            "seconds": time.perf_counter() - begin,
+            "seconds": seconds,
             "peak_mb": max(row["peak_mb"] for row in found),
         }
         rows += [*found, whole]
     return pd.DataFrame(rows)
+
+
+def _all(call: Callable, *arguments: Sequence) -> list:
+    """Two at a time, each in a process of its own."""
+    spawn = multiprocessing.get_context("spawn")  # a fork would carry over this process' memory
+    with ProcessPoolExecutor(2, mp_context=spawn, max_tasks_per_child=1) as pool:
+        return list(pool.map(call, *arguments))
 
 
 def main(arguments: list[str]) -> int:

@@ -94,20 +94,23 @@ def seeds_of(shard: str) -> list[int]:
 
 def load_experiments(config: Path, scale: str) -> dict[str, Experiment]:
     """Every file under config/experiments at the given scale, by id."""
+    found = (load_experiment(path, scale) for path in sorted((config / "experiments").glob("*/*.yaml")))
+    return {e.id: e for e in found}
+
+
+def load_experiment(path: Path, scale: str) -> Experiment:
+    """One file, <study>/<name>.yaml, at the given scale."""
     if scale not in SCALES:
         raise UserError(f"scale: '{scale}' is unknown{nearest(scale, SCALES)}")
-    experiments = {}
-    for path in sorted((config / "experiments").glob("*/*.yaml")):
-        study, name = path.parent.name, path.stem
-        if study not in STUDIES:
-            raise UserError(f"{path}: study '{study}' is unknown{nearest(study, STUDIES)}")
-        check_name(path, name)
-        raw = read_yaml(path)
-        validate(raw, "experiment", path)
-        experiments[f"{study}/{name}"] = Experiment(study, name, scale, path, resolve(raw, scale, path))
-        for algorithm in raw["algorithms"]:
-            check_name(path, algorithm)
-    return experiments
+    study, name = path.parent.name, path.stem
+    if study not in STUDIES:
+        raise UserError(f"{path}: study '{study}' is unknown{nearest(study, STUDIES)}")
+    check_name(path, name)
+    raw = read_yaml(path)
+    validate(raw, "experiment", path)
+    for algorithm in raw["algorithms"]:
+        check_name(path, algorithm)
+    return Experiment(study, name, scale, path, resolve(raw, scale, path))
 
 
 def resolve(raw: dict[str, Any], scale: str, path: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fedrepro.bench_linear import CASES, printed, run
+from fedrepro.bench_linear import CASES, measure, printed
 from fedrepro.experiment import load_experiments
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -20,9 +20,10 @@ def test_only_the_printed_variants_are_timed():
             assert len(chosen.spec["dataset"].get("readings", [1])) == 1
 
 
-def test_a_case_is_trained_from_nothing():
-    row = run(CONFIG, "smoke", "hm1_i", "hm1", ("box", "separate"))
-    assert row["runs"] == 2
-    assert row["gradient_steps"] > 0
-    assert row["seconds"] > 0
-    assert row["peak_mb"] > 0
+def test_every_case_is_trained_and_all_of_them_together():
+    table = measure(CONFIG, "smoke", {"HM1": ("hm1", ("box", "separate"), ("hm1_i",))})
+    assert table["experiment"].tolist() == ["hm1_i", "all, two at a time"]
+    assert (table["runs"] == 2).all()
+    assert table["gradient_steps"].nunique() == 1
+    assert table.loc[1, "seconds"] > table.loc[0, "seconds"] > 0
+    assert (table["peak_mb"] > 0).all()
