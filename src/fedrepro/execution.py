@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -15,9 +16,12 @@ from fedrepro.files import write_atomically
 def execute_notebook(notebook: Path, executed: Path, page: Path, failed: Path) -> None:
     """Run a notebook on the results folder in which `executed` lies (results/<scale>/notebooks/…)."""
     failed.unlink(missing_ok=True)
-    parameters = {"results": str(executed.resolve().parents[1])}
+    folder = notebook.resolve().parent
+    parameters = {"results": os.path.relpath(executed.resolve().parents[1], folder)}  # no path of this machine
     try:
-        papermill.execute_notebook(notebook, executed, parameters, progress_bar=False, log_output=False)
+        papermill.execute_notebook(
+            notebook, executed, parameters, progress_bar=False, log_output=False, cwd=str(folder)
+        )
     except BaseException:
         # the workflow removes the outputs of a failed job: what ran is kept beside the log
         if executed.exists():

@@ -3,8 +3,9 @@
     python -m fedrepro.reference keep results/paper dfl omni    # take these studies' results over, build the report
     python -m fedrepro.reference check results/demo             # hold a fresh run against it (make check-reference)
 
-What is kept of a study: its ledger, its artefacts, the manifests of its runs and its executed notebook. The tidy tables
-stay out: they are large, and the artefacts' csv files have the numbers.
+What is kept of a study: its ledger, its artefacts and the manifests of its runs. The tidy tables and the executed
+notebooks stay out: they are large, the artefacts' csv files have the numbers, and the page has pictures and verdicts. Of
+a table no picture is kept, and the page links to the files beside it for downloads.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fedrepro.report import build_report
 from fedrepro.summary import summary, with_summary
 
 REFERENCE = ROOT / "results" / "reference"
-KEPT = ("ledgers/{}.csv", "artefacts/{}/*.*", "runs/{}/**/*.json", "notebooks/{}.html")
+KEPT = ("ledgers/{}.csv", "artefacts/{}/*.*", "runs/{}/**/*.json")
 #: another machine adds in another order: numbers that no seed moves may differ by this share
 ROUNDING = 1e-3
 
@@ -44,6 +45,8 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
             for old in reference.glob(pattern.format(study)):
                 old.unlink()
             for path in sorted(results.glob(pattern.format(study))):
+                if path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table":
+                    continue
                 target = reference / path.relative_to(results)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, target)
@@ -57,7 +60,7 @@ def build(reference: Path = REFERENCE, config: Path = ROOT / "config") -> None:
     experiments = [path for s in there for path in (config / "experiments" / s).glob("*.yaml")]
     write_json(reference / "assumed.json", assumed_settings(experiments))
     write_json(reference / "errata.json", errata(reference / "ledger.csv", config / "errata.yaml"))
-    build_report(reference, reference / "report" / "index.html", scale="reference", studies=there)
+    build_report(reference, reference / "report" / "index.html", scale="reference", studies=there, embed=False)
 
 
 def differences(fresh: pd.DataFrame, reference: pd.DataFrame) -> Iterator[str]:

@@ -43,6 +43,7 @@ def results(tmp_path):
     about = {"artefact": "dfl/fig1", "study": "dfl", "title": "t", "kind": "table", "source": "Fig. 1", "scale": "demo"}
     (folder / "artefacts/dfl/fig1.json").write_text(json.dumps(about))
     (folder / "artefacts/dfl/fig1.csv").write_text("a,b\n1,2\n")
+    (folder / "artefacts/dfl/fig1.png").write_text("a picture of a table")
     (folder / "runs/dfl/line/dfl/0-4.json").write_text("{}")
     (folder / "runs/dfl/line/dfl/0-4.parquet").write_text("large")
     (folder / "tables/dfl/line.parquet").write_text("large")
@@ -58,7 +59,7 @@ def kept(results, tmp_path):
     return folder
 
 
-def test_kept_are_verdicts_artefacts_manifests_and_notebooks_and_no_table(kept):
+def test_kept_are_verdicts_artefacts_manifests_and_no_large_file(kept):
     files = {str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file()}
     assert files == {
         "artefacts/dfl/fig1.csv",
@@ -67,7 +68,6 @@ def test_kept_are_verdicts_artefacts_manifests_and_notebooks_and_no_table(kept):
         "errata.json",
         "ledger.csv",
         "ledgers/dfl.csv",
-        "notebooks/dfl.html",
         "report/index.html",
         "runs/dfl/line/dfl/0-4.json",
     }

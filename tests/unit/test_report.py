@@ -289,6 +289,15 @@ def test_large_csv_is_linked_beside_the_page(results, monkeypatch):
     assert (results / "report" / link["href"]).resolve().is_file()
 
 
+def test_without_embedding_downloads_are_linked_and_pictures_still_shown(results):
+    path = build_report(results, results / "report" / "index.html", scale="demo", studies=[], embed=False)
+    page = Page(path.read_text(encoding="utf-8"))
+    links = [link for link in page.all("a") if link.get("download")]
+    assert links
+    assert not [link for link in links if link.get("href", "").startswith("data:")]
+    assert [image for image in page.all("img") if image.get("src", "").startswith("data:image/")]
+
+
 def test_unknown_verdict_is_shown(tmp_path):
     write_ledger(tmp_path, [{"claim": "dfl/a", "study": "dfl", "verdict": "perhaps"}])
     _, page = build(tmp_path)

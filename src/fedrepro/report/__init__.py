@@ -35,7 +35,7 @@ SCALE_NOTES = {
 HERE = Path(__file__).parent
 
 
-def build_report(results: Path, output: Path, *, scale: str, studies: list[str]) -> Path:
+def build_report(results: Path, output: Path, *, scale: str, studies: list[str], embed: bool = True) -> Path:
     """Write the page for the folder `results` (= results/<scale>) to the file `output`, which is returned.
 
     `studies` are shown in the given order; results of other studies are named but left out. An empty list
@@ -45,7 +45,7 @@ def build_report(results: Path, output: Path, *, scale: str, studies: list[str])
     problems: list[str] = []  # files that could not be read: said on the page, never a crash
     claims = read_claims(results, problems)
     manifests = read_manifests(results, problems)
-    artefacts = read_artefacts(results, output.parent, manifests, problems)
+    artefacts = read_artefacts(results, output.parent, manifests, problems, embed=embed)
 
     found = {item["study"] for item in [*claims, *artefacts, *manifests.values()]} - {""}
     shown = list(dict.fromkeys(studies)) or sorted(found)

@@ -25,8 +25,13 @@ from fedrepro.report.gather import as_dict, as_dicts, parse_csv, read
 MAX_EMBED_BYTES = 4_000_000
 
 
-def read_artefacts(results: Path, page_folder: Path, manifests: dict[str, dict], problems: list[str]) -> list[dict]:
-    """Every artefact with picture or table, downloads and provenance; the paper's own first, in its order."""
+def read_artefacts(
+    results: Path, page_folder: Path, manifests: dict[str, dict], problems: list[str], *, embed: bool = True
+) -> list[dict]:
+    """Every artefact with picture or table, downloads and provenance; the paper's own first, in its order.
+
+    Without `embed` the page carries the pictures that it shows, and links to the files beside it for the rest.
+    """
     artefacts = []
     for path in sorted(results.glob("artefacts/*/*.json")):
         info = read(path, results, json.loads, problems)
@@ -52,7 +57,7 @@ def read_artefacts(results: Path, page_folder: Path, manifests: dict[str, dict],
             "picture": picture,
             "broad": kind == "table" or (picture is not None and picture["width"] > 1.8 * picture["height"] > 0),
             "table": _table(files["csv"], results, problems) if kind == "table" else None,
-            "downloads": _downloads(name, files, page_folder, has_picture=kind == "figure"),
+            "downloads": _downloads(name, files, page_folder, has_picture=kind == "figure", embed=embed),
             "provenance": _provenance(info, manifests),
             "claims": [],
         }
@@ -90,7 +95,7 @@ def _table(path: Path, root: Path, problems: list[str]) -> dict | None:
     }
 
 
-def _downloads(name: str, files: dict[str, Path], page_folder: Path, *, has_picture: bool) -> list[dict]:
+def _downloads(name: str, files: dict[str, Path], page_folder: Path, *, has_picture: bool, embed: bool) -> list[dict]:
     """{suffix, file, url, beside} for each file there is.
 
     The url of a png that the page already shows is empty: the script takes it from the picture, so that the
@@ -101,10 +106,11 @@ def _downloads(name: str, files: dict[str, Path], page_folder: Path, *, has_pict
         path = files[suffix]
         if not path.is_file():
             continue
-        beside = suffix != "png" and path.stat().st_size > MAX_EMBED_BYTES
+        shown = suffix == "png" and has_picture
+        beside = not shown and (not embed or (suffix != "png" and path.stat().st_size > MAX_EMBED_BYTES))
         if beside:
             url = relative_url(path, page_folder)
-        elif suffix == "png" and has_picture:
+        elif shown:
             url = ""
         else:
             url = data_uri(path.read_bytes(), suffix)
