@@ -4,8 +4,8 @@
     python -m fedrepro.reference check results/demo             # hold a fresh run against it (make check-reference)
 
 What is kept of a study: its ledger, its artefacts and the manifests of its runs. The tidy tables and the executed
-notebooks stay out: they are large, the artefacts' csv files have the numbers, and the page has pictures and verdicts. Of
-a table no picture is kept, and the page links to the files beside it for downloads.
+notebooks stay out: they are large, the artefacts' csv files have the numbers, the page has pictures and verdicts. Of a
+table no picture is kept, and the page links to the files beside it for downloads.
 """
 
 from __future__ import annotations

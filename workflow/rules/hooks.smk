@@ -1,6 +1,6 @@
 """Needs LAYOUT. Makes failures.json and, of a run in which jobs failed, the report of what is there."""
 
-from fedrepro import failures, running
+from fedrepro import failures, running, warm
 from fedrepro.files import check_writable
 
 if workflow.is_main_process:
@@ -15,6 +15,8 @@ onstart:
         running.hold(LAYOUT.results)
         check_writable(Path(LAYOUT.results))
         failures.forget(Path(LAYOUT.results))
+        if workflow.local_exec:
+            warm.start()
     except UserError as error:
         sys.exit(f"error: {error}")
 
