@@ -23,7 +23,9 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 VARIABLE = "FEDREPRO_WARM"  # the socket of the warm process; `off` for none
 LARGEST_REQUEST = 2**20
@@ -135,31 +137,42 @@ def serve(address: str) -> None:
 
 def _begin(connection: socket.socket, stamp: int, others: list[socket.socket]) -> int | None:
     """Fork a job for a request: its process; None where the asker is to run it by itself."""
-    connection.settimeout(10.0)
+    files: list[int] = []
     try:
-        head, files, *_ = socket.recv_fds(connection, 4, 3)
-        size = int.from_bytes(head, "big")
-        body = b""
-        while len(body) < size <= LARGEST_REQUEST and (more := connection.recv(size - len(body))):
-            body += more
-        request = json.loads(body)
-        fits = len(files) == 3 and request["python"] == sys.executable and _stamp() == stamp
-        if fits:
-            connection.sendall(b"+")
+        request = _received(connection, files)
+        if len(files) != 3 or request["python"] != sys.executable or _stamp() != stamp:
+            return None
+        connection.sendall(b"+")
+        pid = os.fork()
+        if not pid:
+            _become(request, files, (*others, connection))
+        return pid
     except (OSError, ValueError, KeyError):
         return None
-    if not fits:
-        return None
-    connection.settimeout(None)
-    pid = os.fork()
-    if pid:
-        for file in files:
+    finally:
+        for file in files:  # the job has them; held here, too, whoever reads from it would wait for ever
             os.close(file)
-        return pid
+
+
+def _received(connection: socket.socket, files: list[int]) -> dict:
+    """The request; its open files are added to `files`."""
+    connection.settimeout(10.0)
+    head, received, *_ = socket.recv_fds(connection, 4, 3)
+    files += received
+    size = int.from_bytes(head, "big")
+    body = b""
+    while len(body) < size <= LARGEST_REQUEST and (more := connection.recv(size - len(body))):
+        body += more
+    connection.settimeout(None)
+    return json.loads(body)
+
+
+def _become(request: dict, files: list[int], others: Sequence[socket.socket]) -> NoReturn:
+    """Turn this fork into the job: its files, none of the warm process' own, and then the script."""
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for other in (*others, connection):
+        for other in others:
             other.close()
         for place, file in enumerate(files):
             os.dup2(file, place)
