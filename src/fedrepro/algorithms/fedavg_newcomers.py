@@ -7,38 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.params import weighted_sum
-from fedrepro.errors import UserError
+from fedrepro.algorithms.fedavg_transfer import FedAvgTransfer
 from fedrepro.linear.newcomers import errors, nearest, require_summaries
 
 
 @dataclass(frozen=True)
-class FedAvgNewcomers(FedAvg):
-    newcomers: int = 0
-
-    server_only = FedAvg.server_only | {"newcomers"}
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.require(self.newcomers >= 0, "newcomers", "must not be negative")
-
+class FedAvgNewcomers(FedAvgTransfer):
     def resolve(self, problem):
-        if self.newcomers >= len(problem.federation):
-            raise UserError(
-                f"FedAvgNewcomers: newcomers = {self.newcomers}: there are {len(problem.federation)} devices"
-            )
         require_summaries(problem, self.newcomers, "FedAvgNewcomers")
-        return self
-
-    def init(self, problem, w):
-        return {"w": w, "old": len(problem.federation) - self.newcomers}
-
-    def participants(self, state, clients):
-        return clients[clients < state["old"]]
-
-    def server_update(self, state, uploads, cohort):
-        return {**state, "w": weighted_sum(uploads, cohort.weights / cohort.weights.sum())}
+        return super().resolve(problem)
 
     def metrics(self, problem, state, round):
         if self.newcomers:
