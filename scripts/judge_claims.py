@@ -5,13 +5,18 @@ from pathlib import Path
 import pandas as pd
 
 import fedrepro.warm  # noqa: F401  from here on in a process that has the imports already, if there is one
-from fedrepro.files import write_atomically
+from fedrepro.files import read_json, write_atomically
 from fedrepro.jobs import logged
 from fedrepro.ledger import judge, load_claims
+from fedrepro.quantities import with_seconds
 
 
-def main(study, claims, published, tables, scale, out):
-    frames = {f"{study}/{Path(t).stem}": pd.read_parquet(t) for t in tables}
+def main(study, claims, published, tables, manifests, scale, out):
+    runs = [read_json(Path(m)) for m in manifests]
+    frames = {}
+    for table in map(Path, tables):
+        name = f"{study}/{table.stem}"
+        frames[name] = with_seconds(pd.read_parquet(table), [run for run in runs if run["experiment"] == name])
     numbers = pd.read_csv(published) if published else None
     write_atomically(Path(out), judge(load_claims(Path(claims)), frames, numbers, scale).to_csv(index=False))
 
@@ -21,4 +26,4 @@ if "snakemake" in globals():
         i = snakemake.input
         published = i.published[0] if len(i.published) else None
         study, scale = snakemake.wildcards.study, snakemake.params.scale
-        main(study, i.claims, published, i.tables, scale, snakemake.output.ledger)
+        main(study, i.claims, published, i.tables, i.manifests, scale, snakemake.output.ledger)

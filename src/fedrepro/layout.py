@@ -179,6 +179,9 @@ class Layout:
     def study_tables(self, study: str) -> list[str]:
         return [self.at(f"tables/{e.id}.parquet") for e in self.experiments.values() if e.study == study]
 
+    def study_manifests(self, study: str) -> list[str]:
+        return [f for e in self.experiments.values() if e.study == study for f in self._run_files(e, "json")]
+
     def experiment_files(self, studies: list[str]) -> list[str]:
         """The experiments' own files: the report and the notebooks list what is assumed in them."""
         return [str(e.path) for e in self.experiments.values() if e.study in studies]

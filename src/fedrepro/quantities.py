@@ -4,6 +4,7 @@ A quantity picks rows and reduces them to one number a seed (`std` divides by n)
 pairs that a run's setting must contain. Rows are never mixed by accident: where several settings or splits
 fit, or rows of single clients (groups) stand beside overall rows, it must say which. `all` takes every
 setting, every single client or group; `max` and `min` run over all settings unasked, as a worst case does.
+`seconds` is the time that a run took, from the manifests.
 """
 
 from __future__ import annotations
@@ -92,6 +93,20 @@ def measure(tables: Mapping[str, pd.DataFrame], study: str, quantity: dict) -> M
     else:
         values = rows.groupby("seed")["value"].agg(reduce)
     return Measured(values, seeds, runs, len(diverged), len(sound - set(values.index)), data)
+
+
+def with_seconds(table: pd.DataFrame, manifests: Iterable[Mapping]) -> pd.DataFrame:
+    """The table with `seconds` of every run: the time of its job, shared out evenly to the runs that went together.
+
+    Time is no part of a tidy table, which is the same bytes on every run; the manifests have it.
+    """
+    found = []
+    for manifest in manifests:
+        own = table[(table["algorithm"] == manifest["algorithm"]) & table["seed"].isin(manifest["seeds"])]
+        runs = own.drop_duplicates(RUN)
+        each = manifest["seconds"] / max(1, len(runs))
+        found.append(runs.assign(metric="seconds", split="", group="", client=-1, step=0, value=each))
+    return pd.concat([table, *found], ignore_index=True)
 
 
 def near(name: object, candidates: Iterable[str]) -> str:

@@ -1010,3 +1010,19 @@ def test_the_schema_is_valid_and_closed():
 def test_the_ledger_does_not_import_torch():
     code = "import sys, fedrepro.ledger; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_time_of_a_run_is_its_share_of_its_jobs():
+    """Two jobs of two settings each: 8 s for two seeds, 6 s for one."""
+    table = pd.concat([runs([1, 2, 3], setting=setting) for setting in ("a", "b")], ignore_index=True)
+    jobs = [
+        {"algorithm": "dfl", "seeds": [0, 1], "seconds": 8.0},
+        {"algorithm": "dfl", "seeds": [2], "seconds": 6.0},
+        {"algorithm": "another", "seeds": [0], "seconds": 99.0},
+    ]
+    timed = quantities.with_seconds(table, jobs)
+    seconds = timed[timed["metric"] == "seconds"].set_index(["setting", "seed"])["value"]
+    assert seconds.to_dict() == {(s, k): (2.0, 2.0, 3.0)[k] for s in "ab" for k in range(3)}
+    claim = {"kind": "threshold", "ours": {**OURS, "metric": "seconds", "setting": "a"}, "at_most": 1}
+    assert verdict_of(claim, timed)["verdict"] == "not reproduced"
+    assert verdict_of({**claim, "at_most": 3.5}, timed)["verdict"] == "reproduced"

@@ -7,6 +7,7 @@ rule judge_claims:
         claims=lambda w: f"{LAYOUT.folder}/claims/{w.study}.yaml",
         published=lambda w: LAYOUT.study_config(w.study, "published", "csv"),
         tables=lambda w: LAYOUT.study_tables(w.study),
+        manifests=lambda w: LAYOUT.study_manifests(w.study),
         code=LAYOUT.ledger_code,
     output:
         ledger=LAYOUT.at("ledgers/{study}.csv"),
