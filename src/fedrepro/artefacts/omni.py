@@ -93,7 +93,8 @@ def weights(tables: Tables) -> Drawn:
             for (i, j), value in np.ndenumerate(matrix):
                 dark = abs(relative[i, j] - 1) > 0.6 * spread
                 colour = "white" if dark else "black"
-                ax.text(j, i, f"{value:.2g}", ha="center", va="center", fontsize=6.5, color=colour)
+                shown = f"{value:.2g}" if 0.01 <= value < 1000 else f"{value:.0e}"  # a cell has room for five letters
+                ax.text(j, i, shown, ha="center", va="center", fontsize=6.5, color=colour)
             ax.set(xticks=range(len(matrix)), yticks=range(len(matrix)))
             ax.grid(visible=False)
             ax.tick_params(labelsize=6.5, length=0)
