@@ -30,9 +30,13 @@ from typing import NoReturn
 VARIABLE = "FEDREPRO_WARM"  # the socket of the warm process; `off` for none
 LARGEST_REQUEST = 2**20
 SOURCES = Path(__file__).parent
-#: imported before the first job: what training, tables and figures need
-MODULES = tuple(
-    f"fedrepro.{name}" for name in ("training", "preparation", "rendering", "tables", "ledger", "execution", "report")
+#: imported before the first job: what training, tables and figures need, and what torch.func imports when first used
+MODULES = (
+    *(
+        f"fedrepro.{name}"
+        for name in ("training", "preparation", "rendering", "tables", "ledger", "execution", "report")
+    ),
+    "torch._dynamo",
 )
 
 
