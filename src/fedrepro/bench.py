@@ -20,7 +20,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -29,21 +28,22 @@ import torch.nn.functional as F
 from torch import nn
 from torch.func import functional_call
 
-from fedrepro import bench_peers, provenance
+from fedrepro import bench_peers
 from fedrepro.algorithms import ALGORITHMS
+from fedrepro.bench_common import iqr, write
 from fedrepro.core import streams
-from fedrepro.core.algorithm import Problem
+from fedrepro.core.algorithm import Algorithm, Problem
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.initial import build
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation, Plan, Replicate, advance, train
 from fedrepro.core.task import Task
-from fedrepro.files import write_atomically, write_json
 from fedrepro.models import MODELS
 from fedrepro.training import keep_freed_memory
 
 LR, CLASSES = 0.05, 10
+FEDAVG = ALGORITHMS["fedavg"](lr=LR)
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,10 @@ class Case:
     clients: int = 50
     steps: int = 5
     batch: int = 10
+
+    @property
+    def work(self) -> LocalWork:
+        return LocalWork(steps=self.steps, batch=self.batch)
 
     def build(self) -> nn.Module:
         return build(MODELS[self.model], self.shape, CLASSES, streams.torch_generator("bench", 0, "init"), **self.hyper)
@@ -78,9 +82,17 @@ CASES = {
 }
 
 
-def iqr(seconds: Sequence[float]) -> float:
-    quarter, _, three = statistics.quantiles(seconds, n=4)
-    return three - quarter
+def one_run(
+    task: Task, data: Federation, work: LocalWork, algorithm: Algorithm, sampled: int | None = None, rounds: int = 1
+) -> tuple[Plan, Replicate]:
+    """A run of the engine, ready for its first round: `sampled` of the clients take part, or all."""
+    participation = Participation(sampled)
+    plan = Plan("bench", rounds, work, participation, evaluate_every=10**9, client_metrics="never")
+    steps, _ = work.steps_for(int(data.train.sizes[0]))
+    problem = Problem(task, data, participation.shares(data), steps)
+    replicate = Replicate("", 0, algorithm, problem, task.parameters())
+    replicate.state = algorithm.init(problem, replicate.w)
+    return plan, replicate
 
 
 def bare_round(model: nn.Module, start: Sequence[torch.Tensor], batches: Sequence[tuple], total: list) -> None:
@@ -114,15 +126,11 @@ def measure(name: str, repeats: int) -> list[dict]:
     """Rows of the csv for one case: bare code, the engine with either strategy, and the peers that are there."""
     case = CASES[name]
     data, task = case.federation(), Task(case.build())
-    work = LocalWork(steps=case.steps, batch=case.batch)
-    plan = Plan("bench", 1, work, evaluate_every=10**9, client_metrics="never")
-    problem = Problem(task, data, np.full(case.clients, 1 / case.clients), case.steps)
-    replicate = Replicate("", 0, ALGORITHMS["fedavg"](lr=LR), problem, task.parameters())
-    replicate.state = replicate.algorithm.init(problem, replicate.w)
+    plan, replicate = one_run(task, data, case.work, FEDAVG)
     twin = case.build()
     start = [p.detach().clone() for p in twin.parameters()]
     rng = streams.generator("bench", 0, "batches", 0)
-    drawn = [[(b.x, b.y) for b in mine] for mine in work.draw(data.train, range(case.clients), 0, rng).values()]
+    drawn = [[(b.x, b.y) for b in mine] for mine in case.work.draw(data.train, range(case.clients), 0, rng).values()]
     x, y = (torch.stack([torch.stack([b[i] for b in client]) for client in drawn]) for i in range(2))
     named = dict(zip(dict(twin.named_parameters()), start, strict=True))
     calls: dict[str, Callable[[], object]] = {
@@ -177,14 +185,23 @@ def whole_run(system: str) -> None:
         engine_model(case, rounds, sampled)
 
 
+def by_hand(case: Case, rounds: int) -> dict[str, torch.Tensor]:
+    """The model after rounds of the bare loop, every client's batches in the order of its samples."""
+    model, size = case.build(), case.batch
+    start = [p.detach().clone() for p in model.parameters()]
+    clients = bench_peers.client_tensors(case)
+    batches = [list(zip(x.split(size), y.split(size), strict=True)) for x, y in clients]
+    for _ in range(rounds):
+        total = [torch.zeros_like(p) for p in start]
+        bare_round(model, start, batches, total)
+        start = total
+    return dict(zip(dict(model.named_parameters()), start, strict=True))
+
+
 def engine_model(case: Case, rounds: int, sampled: int | None = None) -> Params:
     """The server's model after the engine's rounds."""
-    data, task = case.federation(), Task(case.build())
-    participation = Participation(sampled)
-    work = LocalWork(steps=case.steps, batch=case.batch)
-    plan = Plan("bench", rounds, work, participation, evaluate_every=10**9, client_metrics="never")
-    problem = Problem(task, data, participation.shares(data), case.steps)
-    replicate = Replicate("", 0, ALGORITHMS["fedavg"](lr=LR), problem, task.parameters())
+    task = Task(case.build())
+    plan, replicate = one_run(task, case.federation(), case.work, FEDAVG, sampled, rounds)
     train(task, [replicate], plan, lambda works: strategy("vmap"))
     return replicate.algorithm.model(replicate.state, None, -1)
 
@@ -221,11 +238,7 @@ def main(arguments: list[str]) -> int:
     keep_freed_memory()
     rows = [row for name in CASES for row in measure(name, repeats)]
     rows += measure_whole_run(min(repeats, 5))
-    table = pd.DataFrame(rows)
-    out = Path("results/bench/engine.csv")
-    write_atomically(out, table.to_csv(index=False))
-    write_json(out.with_suffix(".json"), {"machine": provenance.machine(), "versions": provenance.versions()})
-    sys.stdout.write(table.to_string(index=False, float_format="{:.4f}".format) + f"\ninto {out}\n")
+    write("engine", pd.DataFrame(rows), digits=4)
     return 0
 
 

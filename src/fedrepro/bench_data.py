@@ -4,20 +4,17 @@ DATA_DIR, each in a process of its own, two at a time. Into results/bench/data.c
 
 from __future__ import annotations
 
-import multiprocessing
 import resource
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pandas as pd
 
-from fedrepro import provenance
+from fedrepro.bench_common import two_at_a_time, write
 from fedrepro.core import streams
 from fedrepro.datasets import DATASETS, Source
 from fedrepro.datasets.catalogue import present
-from fedrepro.files import write_atomically, write_json
 
 #: parameters that ask for all of a data set, where the defaults do not
 WHOLE = {"shakespeare": {"roles": "all", "samples": 0}}
@@ -36,22 +33,13 @@ def measure(name: str, mode: str, folders: tuple[Path, ...]) -> dict:
 def main(arguments: list[str]) -> int:
     folders = tuple(map(Path, arguments))
     here = [n for n, e in DATASETS.items() if e.files and present(e.files, folders)]
-    spawn = multiprocessing.get_context("spawn")  # a fork would carry over this process' memory
     rows, totals = [], {}
     for mode, names in (("standin", [n for n, e in DATASETS.items() if e.files]), ("real", here)):
-        with ProcessPoolExecutor(2, mp_context=spawn, max_tasks_per_child=1) as pool:
-            begin = time.perf_counter()
-            rows += pool.map(measure, names, [mode] * len(names), [folders] * len(names))
-            totals[mode] = time.perf_counter() - begin
-    table = pd.DataFrame(rows)
-    out = Path("results/bench/data.csv")
-    write_atomically(out, table.to_csv(index=False))
-    about = {"machine": provenance.machine(), "versions": provenance.versions(), "two_processes_s": totals}
-    write_json(out.with_suffix(".json"), about)
-    sys.stdout.write(table.to_string(index=False, float_format="{:.2f}".format) + "\n")
-    sys.stdout.write(
-        "".join(f"{mode}, all, two at a time: {s:.1f} s\n" for mode, s in totals.items()) + f"into {out}\n"
-    )
+        begin = time.perf_counter()
+        rows += two_at_a_time(measure, names, [mode] * len(names), [folders] * len(names))
+        totals[mode] = time.perf_counter() - begin
+    told = "".join(f"{mode}, all, two at a time: {s:.1f} s\n" for mode, s in totals.items())
+    write("data", pd.DataFrame(rows), digits=2, told=told, two_processes_s=totals)
     return 0
 
 

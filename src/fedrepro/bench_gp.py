@@ -12,16 +12,15 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from fedrepro import provenance
 from fedrepro.algorithms.fgpr import FGPR
 from fedrepro.algorithms.gp_separate import GPSeparate
+from fedrepro.bench_common import write
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Problem
 from fedrepro.core.clients import strategy
@@ -30,7 +29,6 @@ from fedrepro.core.initial import build
 from fedrepro.core.rounds import Participation, Plan, Replicate, advance
 from fedrepro.core.task import Task
 from fedrepro.datasets import DATASETS, Source
-from fedrepro.files import write_atomically, write_json
 from fedrepro.gp.maximum import MINIMA
 from fedrepro.models import MODELS
 from fedrepro.training import keep_freed_memory
@@ -143,12 +141,7 @@ def main(arguments: list[str]) -> int:
     torch.set_num_threads(1)
     keep_freed_memory()
     table, apart = measure(repeats=int(arguments[0]) if arguments else 3)
-    out = Path("results/bench/gp.csv")
-    write_atomically(out, table.to_csv(index=False))
-    about = {"machine": provenance.machine(), "versions": provenance.versions(), "largest_difference": apart}
-    write_json(out.with_suffix(".json"), about)
-    sys.stdout.write(table.to_string(index=False, float_format="{:.3f}".format) + "\n")
-    sys.stdout.write(f"largest difference of θ: {apart:.1e}\ninto {out}\n")
+    write("gp", table, digits=3, told=f"largest difference of θ: {apart:.1e}\n", largest_difference=apart)
     return 0
 
 

@@ -23,16 +23,16 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from fedrepro import provenance
 from fedrepro.algorithms import ALGORITHMS
+from fedrepro.bench import one_run
+from fedrepro.bench_common import FOLDER, iqr, write
 from fedrepro.core import streams
-from fedrepro.core.algorithm import Problem
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.initial import build
-from fedrepro.core.rounds import Participation, Plan, Replicate, advance
+from fedrepro.core.rounds import advance
 from fedrepro.core.task import Task
-from fedrepro.files import write_atomically, write_json
+from fedrepro.files import write_atomically
 from fedrepro.models import MODELS
 from fedrepro.plotting import COLOURS, figure, save
 from fedrepro.training import keep_freed_memory
@@ -72,11 +72,7 @@ def gp_round(devices: int) -> Round:
 
 
 def _round(task: Task, data: Federation, work: LocalWork, drawn: int, algorithm) -> Round:
-    participation = Participation(drawn)
-    plan = Plan("bench", 1, work, participation, evaluate_every=10**9, client_metrics="never")
-    problem = Problem(task, data, participation.shares(data), work.steps_for(int(data.train.sizes[0]))[0])
-    replicate = Replicate("", 0, algorithm, problem, task.parameters())
-    replicate.state = algorithm.init(problem, replicate.w)
+    plan, replicate = one_run(task, data, work, algorithm, drawn)
     run = strategy("vmap")
     return lambda t: advance(task, [replicate], plan, run, t)
 
@@ -127,14 +123,14 @@ def measure(repeats: int, drawn=DRAWN, total=TOTAL, devices=DEVICES) -> pd.DataF
         found = times(rounds, repeats)
         first = statistics.median(found[next(iter(rounds))])
         for size, seconds in found.items():
-            quarter, middle, three = statistics.quantiles(seconds, n=4)
+            middle = statistics.median(seconds)
             beyond = extra.get(size) if what == "clients in all" else None
             rows.append(
                 {
                     "what": what,
                     "size": size,
                     "median_s": middle,
-                    "iqr_s": three - quarter,
+                    "iqr_s": iqr(seconds),
                     "times_the_smallest": middle / first,
                     "bytes_a_client_beyond_its_data": beyond,
                 }
@@ -166,13 +162,10 @@ def main(arguments: list[str]) -> int:
     torch.set_num_threads(1)
     keep_freed_memory()
     table = measure(int(arguments[0]) if arguments else 15)
-    out = Path("results/bench/growth.csv")
-    write_atomically(out, table.to_csv(index=False))
     drawn = draw(table)
     for kind in ("svg", "png"):
-        write_atomically(out.with_suffix(f".{kind}"), save(drawn, kind))
-    write_json(out.with_suffix(".json"), {"machine": provenance.machine(), "versions": provenance.versions()})
-    sys.stdout.write(table.to_string(index=False, float_format="{:.4f}".format) + f"\ninto {out}\n")
+        write_atomically(FOLDER / f"growth.{kind}", save(drawn, kind))
+    write("growth", table, digits=4)
     return 0
 
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
-from fedrepro import provenance
+from fedrepro.bench_common import two_at_a_time, write
 from fedrepro.experiment import Experiment, load_experiment
-from fedrepro.files import read_json, write_atomically, write_json
+from fedrepro.files import read_json
 
 #: what is timed → (algorithm, its variants, experiments)
 CASES = {
@@ -79,9 +77,10 @@ def measure(config: Path, scale: str = "paper", cases: Mapping = CASES) -> pd.Da
             folders = [Path(folder) / name for name in names]
             for path in folders:
                 path.mkdir()
-            _all(prepare, chosen, folders)
+            two_at_a_time(prepare, chosen, folders)
             begin = time.perf_counter()
-            found = [{"what": what, **row} for row in _all(train, chosen, [algorithm] * len(names), folders)]
+            parts = two_at_a_time(train, chosen, [algorithm] * len(names), folders)
+            found = [{"what": what, **row} for row in parts]
             seconds = time.perf_counter() - begin
         whole = {
             "what": what,
@@ -95,19 +94,8 @@ def measure(config: Path, scale: str = "paper", cases: Mapping = CASES) -> pd.Da
     return pd.DataFrame(rows)
 
 
-def _all(call: Callable, *arguments: Sequence) -> list:
-    """Two at a time, each in a process of its own."""
-    spawn = multiprocessing.get_context("spawn")  # a fork would carry over this process' memory
-    with ProcessPoolExecutor(2, mp_context=spawn, max_tasks_per_child=1) as pool:
-        return list(pool.map(call, *arguments))
-
-
 def main(arguments: list[str]) -> int:
-    table = measure(Path("config"), *arguments)
-    out = Path("results/bench/linear.csv")
-    write_atomically(out, table.to_csv(index=False))
-    write_json(out.with_suffix(".json"), {"machine": provenance.machine(), "versions": provenance.versions()})
-    sys.stdout.write(table.to_string(index=False, float_format="{:.1f}".format) + f"\ninto {out}\n")
+    write("linear", measure(Path("config"), *arguments), digits=1)
     return 0
 
 

@@ -190,31 +190,10 @@ def _kept(case: Case) -> tuple:
     return _KEPT[key]
 
 
-# --- what they agree with ---------------------------------------------------------------------------------------------
+# --- the data of both -------------------------------------------------------------------------------------------------
 
 
 def client_tensors(case: Case) -> Sequence[tuple[Tensor, Tensor]]:
     """(x, y) of every client."""
     batches = [case.federation().train.full_batch(k) for k in range(case.clients)]
     return [(batch.x, batch.y) for batch in batches]
-
-
-def by_hand(case: Case, lr: float, count: int) -> dict[str, Tensor]:
-    """The model after `count` rounds, every client's batches in the order of its samples."""
-    model, clients = case.build(), client_tensors(case)
-    w = {k: v.detach().clone() for k, v in model.named_parameters()}
-    for _ in range(count):
-        total = {k: torch.zeros_like(v) for k, v in w.items()}
-        for x, y in clients:
-            own = {k: v.clone().requires_grad_() for k, v in w.items()}
-            for start in range(0, len(y), case.batch):
-                out = torch.func.functional_call(model, own, (x[start : start + case.batch],))
-                loss = F.cross_entropy(out, y[start : start + case.batch])
-                gradients = torch.autograd.grad(loss, list(own.values()))
-                own = {
-                    k: (v - lr * g).detach().requires_grad_() for (k, v), g in zip(own.items(), gradients, strict=True)
-                }
-            for k, v in own.items():
-                total[k] += v.detach() / len(clients)
-        w = total
-    return w

@@ -46,17 +46,18 @@ def training_jobs(layout: Layout, experiments: list[Experiment], rate: float) ->
     """rate: GFLOP/s of a core of this machine."""
     paces, sizes = _paces(Path(layout.results).parent), costs.Sizes.found(Path(layout.results).parent)
     for e in experiments:
+        samples = client_samples(e)
+        flops = costs.step_flops(e, samples)
         for algorithm in e.spec["algorithms"]:
+            known = paces.get((e.id, algorithm))
             for shard in e.shards():
                 seeds = len(seeds_of(shard))
                 steps = gradient_steps(e, algorithm, seeds)
-                known = paces.get((e.id, algorithm))
-                flops = costs.step_flops(e, client_samples(e))
                 if known:
                     seconds = known.seconds_of(steps, seeds * len(e.settings(algorithm)), flops)
                 else:
                     seconds = steps / unknown_pace(e, flops, rate)
-                gpu = costs.gpu_seconds(e, client_samples(e), seconds, rate)
+                gpu = costs.gpu_seconds(e, samples, seconds, rate)
                 room = sizes.run(e, algorithm, seeds)
                 yield TrainingJob(e.id, algorithm, seeds, steps, START + seconds, known is not None, gpu, room)
 

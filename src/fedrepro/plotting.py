@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 #: Okabe & Ito's palette, in the order in which curves are drawn
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -59,6 +59,15 @@ def band(axes: Axes, table: pd.DataFrame, x: str, label: str | None = None, colo
     (line,) = axes.plot(summary[x], summary["median"], label=label, color=colour, **style)
     axes.fill_between(summary[x], summary["low"], summary["high"], color=line.get_color(), alpha=0.18, linewidth=0)
     return summary
+
+
+def log_axis(axes: Axes, which: str) -> None:
+    """A logarithmic axis (`x` or `y`) whose ticks 1, 2, 5, … are plain numbers."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = getattr(axes, f"{which}axis")
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def save(fig: Figure, kind: str) -> bytes:

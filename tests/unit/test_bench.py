@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedrepro import bench, bench_peers
+from fedrepro import bench
 from fedrepro.core import streams
 from fedrepro.core.initial import build
 from fedrepro.models import MODELS
@@ -37,7 +37,7 @@ def test_a_whole_run_ends():
 def test_the_engine_ends_where_code_by_hand_does():
     """One client a batch: the order of batches cannot matter."""
     case = bench.Case("softmax", (6,), clients=4, steps=1, batch=5)
-    by_hand = bench_peers.by_hand(case, bench.LR, 3)
+    by_hand = bench.by_hand(case, 3)
     found = bench.engine_model(case, 3)
     for name, value in by_hand.items():
         assert found[name] == pytest.approx(value.numpy(), abs=1e-6)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fedrepro.artefacts.fedlin_hm2 import calibration, fig3_4, new_device, table3_2, table3_3
 from fedrepro.measures.fedlin import NOISE_FREE, variant
-from fedrepro.plotting import COLOURS, PUBLISHED, figure
+from fedrepro.plotting import COLOURS, PUBLISHED, figure, log_axis
 from fedrepro.tables import final, rows
 
 __all__ = ["calibration", "fig3_4", "new_device", "table3_2", "table3_3"]  # of HM2, drawn in fedlin_hm2.py
@@ -132,11 +131,9 @@ def fig3_3(tables: Tables) -> Drawn:
             ax.axhline(ends["value"].mean(), color="#000000", linestyle=style, linewidth=1.0, label=label)
             drawn.append(ends[["seed", "round", "value"]].assign(case=case, method=label))
         ax.axvspan(30, 40, color="#999999", alpha=0.25, linewidth=0, label="30–40 rounds")
-        ax.set(yscale="log", xlabel="round", title=f"Case {case}")
+        ax.set(xlabel="round", title=f"Case {case}")
     axes[0, 0].set_ylabel(r"$\|\hat\Theta - \Theta^*\| / \sqrt{K}$")
-    axes[0, 0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes[0, 0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes[0, 0].yaxis.set_minor_formatter(NullFormatter())
+    log_axis(axes[0, 0], "y")
     axes[0, 0].legend(loc="upper right")
     return fig, pd.concat(drawn, ignore_index=True)
 

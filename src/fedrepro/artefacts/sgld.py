@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator
 
 from fedrepro.measures.sgld import DELTA
-from fedrepro.plotting import COLOURS, PUBLISHED, band, figure
+from fedrepro.plotting import COLOURS, PUBLISHED, band, figure, log_axis
 from fedrepro.tables import final, rows
 
 Tables = dict[str, pd.DataFrame]
@@ -67,7 +66,7 @@ def _fig6(softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm], of_netw
                 summary = band(lower, gap, "round", label, colour, linestyle=line)
                 summaries.append(summary.assign(panel=title, arm=f"{label} − {against[label]}", shown="difference"))
         upper.set_title(title)
-        _log(upper, "y")
+        log_axis(upper, "y")
         lower.axhline(0, color="#555555", linewidth=0.8)
         late = _late(summaries, title)
         lower.set(xlabel="round", ylim=late)
@@ -107,7 +106,7 @@ def smoothness(tables: Tables) -> Drawn:
             ax.scatter(middle, [arms.index(a) + shift for a in middle.index], marker="|", s=130, color=colour)
         ax.set(yticks=range(len(arms)), yticklabels=arms, xlabel="roughness of the training loss", title=title)
         ax.invert_yaxis()
-        _log(ax, "x")
+        log_axis(ax, "x")
     axes[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 0.18))
     return fig, drawn
 
@@ -131,7 +130,7 @@ def sensitivity(tables: Tables) -> Drawn:
             own = own.assign(x=own["setting"].map(places))
             summary = band(ax, own, "x", colour=colour, marker="o", markersize=3)
             summaries.append(summary.assign(x=list(settings), setting=label, metric=metric))
-        _log(upper, "y")
+        log_axis(upper, "y")
         lower.set(xlabel=label, xticks=range(len(settings)))
         lower.set_xticklabels(list(settings))
     axes[0, 0].set_ylabel("late training loss")
@@ -192,7 +191,7 @@ def contraction(tables: Tables) -> Drawn:
             drawn.append(own.assign(model=title)[["model", "setting", "seed", "round", "value"]])
         ax.set(xlabel="round", title=title)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        _log(ax, "y")
+        log_axis(ax, "y")
     axes[0, 0].set_ylabel("distance / distance at the start")
     axes[0, 0].legend()
     return fig, pd.concat(drawn, ignore_index=True)
@@ -219,12 +218,3 @@ def fixed_point(tables: Tables) -> pd.DataFrame:
 def _losses(table: pd.DataFrame, algorithm: str, setting: str) -> pd.DataFrame:
     own = rows(table, "loss", algorithm=algorithm, setting=setting, split="train", client=-1)
     return own[["seed", "round", "value"]]
-
-
-def _log(ax: Axes, which: str) -> None:
-    """A logarithmic axis whose ticks 1, 2, 5, … are plain numbers."""
-    ax.set(**{f"{which}scale": "log"})
-    axis = getattr(ax, f"{which}axis")
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axis.set_minor_formatter(NullFormatter())

@@ -6,16 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 from torch.profiler import ProfilerActivity, profile
 
-from fedrepro.algorithms import ALGORITHMS
-from fedrepro.bench import Case
-from fedrepro.core.algorithm import Problem
+from fedrepro.bench import FEDAVG, Case, one_run
 from fedrepro.core.clients import strategy
-from fedrepro.core.federation import LocalWork
-from fedrepro.core.rounds import Participation, Plan, Replicate, advance
+from fedrepro.core.rounds import advance
 from fedrepro.core.task import Task
 
 INPUTS, HIDDEN = 300, 40
@@ -46,17 +42,7 @@ def cost(way: str, clients: int, steps: int, sampled: int | None = None) -> Cost
     """Of a round of FedAvg after a first one."""
     case = Case("mlp", (INPUTS,), {"hidden": [HIDDEN]}, clients=clients, steps=steps, batch=3)
     task, data = Task(case.build()), case.federation()
-    plan = Plan(
-        "bench",
-        1,
-        LocalWork(steps=steps, batch=case.batch),
-        Participation(sampled),
-        evaluate_every=10**9,
-        client_metrics="never",
-    )
-    problem = Problem(task, data, np.full(clients, 1 / clients), steps)
-    replicate = Replicate("", 0, ALGORITHMS["fedavg"](lr=0.1), problem, task.parameters())
-    replicate.state = replicate.algorithm.init(problem, replicate.w)
+    plan, replicate = one_run(task, data, case.work, FEDAVG, sampled)
     advance(task, [replicate], plan, strategy(way), 0)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
         advance(task, [replicate], plan, strategy(way), 1)

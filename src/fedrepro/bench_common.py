@@ -1,0 +1,42 @@
+"""What the parts of `make bench` share: processes of their own, the spread of times, the files. Nothing here imports
+torch: a part that measures memory would count it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedrepro import provenance
+from fedrepro.files import write_atomically, write_json
+
+FOLDER = Path("results/bench")
+
+
+def two_at_a_time(call: Callable, *arguments: Sequence) -> list:
+    """`call` of each set of arguments, each in a process of its own."""
+    spawn = multiprocessing.get_context("spawn")  # a fork would carry over this process' memory
+    with ProcessPoolExecutor(2, mp_context=spawn, max_tasks_per_child=1) as pool:
+        return list(pool.map(call, *arguments))
+
+
+def iqr(seconds: Sequence[float]) -> float:
+    """The distance of the quartiles."""
+    quarter, _, three = statistics.quantiles(seconds, n=4)
+    return three - quarter
+
+
+def write(name: str, table: pd.DataFrame, digits: int, told: str = "", **about: Any) -> None:
+    """The table as results/bench/<name>.csv, what it was measured on beside it, and both told on the terminal."""
+    out = FOLDER / f"{name}.csv"
+    write_atomically(out, table.to_csv(index=False))
+    known = {"machine": provenance.machine(), "versions": provenance.versions(), **about}
+    write_json(out.with_suffix(".json"), known)
+    shown = table.to_string(index=False, float_format=f"{{:.{digits}f}}".format)
+    sys.stdout.write(f"{shown}\n{told}into {out}\n")
