@@ -19,10 +19,13 @@ from fedrepro.files import write_atomically, write_json
 FOLDER = Path("results/bench")
 
 
-def two_at_a_time(call: Callable, *arguments: Sequence) -> list:
-    """`call` of each set of arguments, each in a process of its own."""
-    spawn = multiprocessing.get_context("spawn")  # a fork would carry over this process' memory
-    with ProcessPoolExecutor(2, mp_context=spawn, max_tasks_per_child=1) as pool:
+def two_at_a_time(call: Callable, *arguments: Sequence, warm: Sequence[str] = ()) -> list:
+    """`call` of each set of arguments, each in a process of its own; from the start, or forked from one that has
+    imported the modules `warm`, as the jobs of a local run are."""
+    context = multiprocessing.get_context("forkserver" if warm else "spawn")  # a fork would carry over this process
+    if warm:
+        context.set_forkserver_preload(list(warm))
+    with ProcessPoolExecutor(2, mp_context=context, max_tasks_per_child=1) as pool:
         return list(pool.map(call, *arguments))
 
 

@@ -20,6 +20,7 @@ import pandas as pd
 from fedrepro.bench_common import two_at_a_time, write
 from fedrepro.experiment import Experiment, load_experiment
 from fedrepro.files import read_json
+from fedrepro.warm import MODULES
 
 #: what is timed → (algorithm, its variants, experiments)
 CASES = {
@@ -68,7 +69,8 @@ def train(chosen: Experiment, algorithm: str, folder: Path) -> dict:
 
 
 def measure(config: Path, scale: str = "paper", cases: Mapping = CASES) -> pd.DataFrame:
-    """A row a case, and one for all cases of a table together, from the first process' start to the last's end."""
+    """A row a case, and one for all cases of a table together, from the first process' start to the last's end: with
+    the imports, which the jobs share."""
     rows = []
     for what, (algorithm, variants, names) in cases.items():
         files = [config / "experiments" / "fedlin" / f"{name}.yaml" for name in names]
@@ -79,7 +81,7 @@ def measure(config: Path, scale: str = "paper", cases: Mapping = CASES) -> pd.Da
                 path.mkdir()
             two_at_a_time(prepare, chosen, folders)
             begin = time.perf_counter()
-            parts = two_at_a_time(train, chosen, [algorithm] * len(names), folders)
+            parts = two_at_a_time(train, chosen, [algorithm] * len(names), folders, warm=MODULES)
             found = [{"what": what, **row} for row in parts]
             seconds = time.perf_counter() - begin
         whole = {

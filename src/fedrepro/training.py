@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import gc
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,7 +85,8 @@ def train_shard(
     task, plan, replicates = prepare(experiment, algorithm, shard, inputs, device)
     chosen: dict[str, Any] = {}
     choose = strategy_chooser(task, machine.strategy, job, chosen, progress.line)
-    log, counts = train(task, replicates, plan, choose, checkpoint=checkpoint, progress=progress)
+    with collecting_only_new():
+        log, counts = train(task, replicates, plan, choose, checkpoint=checkpoint, progress=progress)
 
     frame = log.frame(experiment.id, algorithm)
     write_atomically(out.with_suffix(".parquet"), frame.to_parquet(None, index=False))
@@ -274,6 +277,17 @@ def strategy_chooser(
         return strategy(chosen["name"])
 
     return choose
+
+
+@contextlib.contextmanager
+def collecting_only_new() -> Iterator[None]:
+    """Python's search for unreachable objects leaves out what is there already: torch alone is hundreds of thousands of
+    objects, and a round of thousands of clients would have them searched again and again."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def keep_freed_memory() -> None:

@@ -199,7 +199,8 @@ def test_a_client_update_is_pure(name):
     algorithm = replicate.algorithm
     state = algorithm.init(replicate.problem, replicate.w)
     batches = next(s["batches"] for s in seen if s["what"] == "client")
-    message, local = algorithm.message(state, 0), algorithm.init_client(replicate.problem, 0, replicate.w)
+    (message,) = algorithm.messages(state, np.array([0]))
+    local = algorithm.init_client(replicate.problem, 0, replicate.w)
     given = tensors([message, local, [batches.index, batches.weight]])
     kept, randomness = [t.clone() for t in given], torch.random.get_rng_state()
     first = tensors(algorithm.client_update(task, message, local, batches))

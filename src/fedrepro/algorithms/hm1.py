@@ -96,8 +96,8 @@ class HM1(Algorithm):
             weights = (steps * likelihood * variances / max(size, 1)).tolist()
         return next(iter(w.values())).new_tensor([likelihood, *weights])
 
-    def message(self, state, client):
-        return state["sent"][client]  # [2, P]: θ_k and p_k
+    def messages(self, state, clients):
+        return state["sent"][torch.from_numpy(clients)].unbind(0)  # [2, P] each: θ_k and p_k
 
     def client_update(self, task, message, local, batches):
         theta, pull = map(task.parameters().unflatten, message)

@@ -48,7 +48,8 @@ class Problem:
         """What each client's rows of a split come down to, stacked; for models that summarise, made once."""
         if split not in self._summaries:
             holdings = getattr(self.federation, split)
-            each = [self.task.summarise(holdings.full_batch(k)) for k in range(len(holdings))]
+            one = self.whole if split == "train" else lambda k: self.task.summarise(holdings.full_batch(k))
+            each = [one(k) for k in range(len(holdings))]
             self._summaries[split] = Quadratic(*(torch.stack(part) for part in zip(*each, strict=True)))
         return self._summaries[split]
 
@@ -149,6 +150,10 @@ class Algorithm:
     def message(self, state: State, client: int) -> Any:
         """What the server sends to a client. One object for all clients is not copied."""
         return state["w"]
+
+    def messages(self, state: State, clients: np.ndarray) -> Iterable[Any]:
+        """`message` of each of the clients; for methods that cut all of them at once."""
+        return (self.message(state, k) for k in clients.tolist())
 
     def init_client(self, problem: Problem, client: int, w: Params) -> Any:
         """A client's own state, kept between rounds; None where the method has none."""

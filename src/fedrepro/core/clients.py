@@ -89,9 +89,10 @@ class Vmap:
 
     _whole: dict[tuple, Any] = field(default_factory=dict)
     _used: set[tuple] = field(default_factory=set)
+    _last: _Shapes | None = None
 
     def __call__(self, task: Task, works: Sequence[Work]) -> Results:
-        shape = _Shapes()
+        shape = self._last = _Shapes(self._last)
         groups = defaultdict(list)
         for position, work in enumerate(works):
             groups[shape(work)].append(position)
@@ -151,20 +152,19 @@ class Vmap:
 def calibrate(task: Task, works: Sequence[Work]) -> dict[str, float | str]:
     """Time both strategies on this round's own work, for a few steps, and choose; results are thrown away.
 
-    Returns {"name": …, "loop_ms": …, "vmap_ms": …}, the times extrapolated to a whole round. A model that says it has
-    no vectorised form (`loop_only`) is not timed.
+    Returns {"name": …, "loop_ms": …, "vmap_ms": …}, the times extrapolated to a whole round. Where there is no
+    vectorised form, nothing is timed.
     """
     if getattr(task.model, "loop_only", False):
         return {"name": "loop", "vmap_failed": f"{type(task.model).__name__} has no vectorised form"}
     steps = max(len(w.batches) for w in works)
-    few = works[:CALIBRATION_LOOP_CLIENTS]
-    clock = _clock(task)
-    loop = _estimate(lambda s: run_loop(task, _short(few, s)).finish(), steps, clock) * len(works) / len(few)
-    vectorised = Vmap()
+    clock, vectorised = _clock(task), Vmap()
     try:
         together = _estimate(lambda s: vectorised(task, _short(works, s)).finish(), steps, clock)
     except (RuntimeError, NotImplementedError) as error:
-        return {"name": "loop", "loop_ms": 1e3 * loop, "vmap_failed": str(error).splitlines()[0]}
+        return {"name": "loop", "vmap_failed": str(error).splitlines()[0]}
+    few = works[:CALIBRATION_LOOP_CLIENTS]
+    loop = _estimate(lambda s: run_loop(task, _short(few, s)).finish(), steps, clock) * len(works) / len(few)
     name = "vmap" if loop > CALIBRATION_MARGIN * together else "loop"
     return {"name": name, "loop_ms": 1e3 * loop, "vmap_ms": 1e3 * together}
 
@@ -206,25 +206,40 @@ def _seconds(call: Callable[[], object], clock: Callable[[], float], repeats: in
 class _Shapes:
     """What two works must share to be stacked: code, structure, hyper-parameters that are not real numbers.
 
-    Looked at once for every object of a round, since thousands of works share algorithm, message and data.
+    Looked at once for every object of a round, since thousands of works share algorithm, message and data; of full
+    batches, which are the same every round, once for all rounds.
     """
 
-    def __init__(self):
+    def __init__(self, last: _Shapes | None = None):
         self.seen: dict[int, Any] = {}
+        self.before: dict[int, tuple[Any, Any]] = last.whole if last else {}
+        self.whole: dict[int, tuple[Any, Any]] = {}  # beside its shape the batch: an id is only its own while it lives
 
     def __call__(self, work: Work) -> tuple:
-        b = work.batches
+        message, local = work.message, work.local
+        return (
+            self._once(_static, work.algorithm),
+            message.shape if isinstance(message, Tensor) else self._once(_sizes, message),
+            local.shape if isinstance(local, Tensor) else self._once(_sizes, local),
+            self._once(self._batches, work.batches),
+        )
+
+    def _batches(self, b: Batches) -> tuple:
         index = None if b.index is None else (tuple(b.index.shape), id(b.samples), b.weight is None)
-        trees = tuple(self._once(_sizes, tree) for tree in (work.message, work.local, b.whole))
-        when = (b.round, b.exchange, b.steps, b.steps_per_epoch)
-        return (self._once(_static, work.algorithm), *when, b.size, index, trees)
+        return b.round, b.exchange, b.steps, b.steps_per_epoch, b.size, index, self._of_whole(b.whole)
+
+    def _of_whole(self, whole: Any) -> Any:
+        if whole is None:
+            return None
+        known = self.before.get(id(whole)) or (whole, _sizes(whole))
+        self.whole[id(whole)] = known
+        return known[1]
 
     def _once(self, look: Callable[[Any], Any], thing: Any) -> Any:
-        if isinstance(thing, Tensor):
-            return look(thing)
-        if id(thing) not in self.seen:
-            self.seen[id(thing)] = look(thing)
-        return self.seen[id(thing)]
+        key = id(thing)
+        if key not in self.seen:
+            self.seen[key] = look(thing)
+        return self.seen[key]
 
 
 def _static(algorithm: Algorithm) -> tuple:
@@ -299,12 +314,15 @@ def _slice(tree: Any, start: int, stop: int) -> Any:
 
 
 def _rows(tree: Any, clients: int) -> Iterator[Any]:
-    """Cut a tree stacked along its tensors' first axis into one tree a client."""
+    """Cut a tree stacked along its tensors' first axis into one tree a client, when the first is asked for."""
     if type(tree) is tuple and all(isinstance(part, Tensor | None) for part in tree):  # as above
-        return zip(*(itertools.repeat(None, clients) if part is None else part.unbind(0) for part in tree), strict=True)
+        columns = [itertools.repeat(None, clients) if part is None else part.unbind(0) for part in tree]
+        yield from zip(*columns, strict=True)
+        return
     leaves, spec = _pytree.tree_flatten(tree)
     columns = [leaf.unbind(0) if isinstance(leaf, Tensor) else itertools.repeat(leaf, clients) for leaf in leaves]
-    return (_pytree.tree_unflatten(list(row), spec) for row in zip(*columns, strict=True))
+    for row in zip(*columns, strict=True):
+        yield _pytree.tree_unflatten(list(row), spec)
 
 
 _STRATEGIES = {"loop": lambda: run_loop, "vmap": Vmap}

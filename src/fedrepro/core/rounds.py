@@ -150,9 +150,9 @@ def advance(task: Task, running: Sequence[Replicate], plan: Plan, run_clients: C
     cohorts, batches = _sample(running, plan, t)
     for exchange in range(running[0].algorithm.exchanges):
         works = [
-            Work(r.algorithm, r.algorithm.message(r.state, k), r.local_of(k), _at(batches[r.seed, k], exchange))
+            Work(r.algorithm, message, r.local_of(k), _at(batches[r.seed, k], exchange))
             for r, cohort in zip(running, cohorts, strict=True)
-            for k in cohort.clients.tolist()
+            for k, message in zip(cohort.clients.tolist(), r.algorithm.messages(r.state, cohort.clients), strict=True)
         ]
         if works:
             results = run_clients(task, works)

@@ -33,7 +33,7 @@ class LeNet5(nn.Module):
         self.own = ("head.weight", "head.bias")  # for methods in which each client has a last layer of its own
 
     def forward(self, x: Tensor) -> Tensor:
-        z = max_pool_2(relu(self.first(x)))
-        z = max_pool_2(relu(self.second(z)))
+        z = relu(max_pool_2(self.first(x)))
+        z = relu(max_pool_2(self.second(z)))
         z = relu(self.third(z))
         return self.head(relu(self.dense(z.flatten(1))))
