@@ -20,7 +20,7 @@ import pandas as pd
 
 from fedrepro.config import ROOT
 from fedrepro.errors import UserError, nearest
-from fedrepro.experiment import STUDIES
+from fedrepro.experiment import STUDIES, load_experiment
 from fedrepro.files import read_json, write_atomically, write_json
 from fedrepro.ledger import merge
 from fedrepro.register import assumed_settings, errata
@@ -47,10 +47,20 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
             for path in sorted(results.glob(pattern.format(study))):
                 if path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table":
                     continue
+                if pattern.startswith("runs") and not _current(path, config):
+                    continue
                 target = reference / path.relative_to(results)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, target)
     build(reference, config)
+
+
+def _current(manifest: Path, config: Path) -> bool:
+    """Whether the experiment, as it is declared now, cuts its seeds into this job. What an older cut left in a results
+    folder is no part of its tables."""
+    about = read_json(manifest)
+    experiment = load_experiment(config / "experiments" / f"{about['experiment']}.yaml", about["scale"])
+    return about["shard"] in experiment.shards()
 
 
 def build(reference: Path = REFERENCE, config: Path = ROOT / "config") -> None:

@@ -34,14 +34,16 @@ def test_it_has_every_artefact(study):
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_training_job_has_its_manifest(study):
-    scale = reference.scales()[study]
-    for experiment in load_experiments(ROOT / "config", scale).values():
-        if experiment.study == study:
-            for algorithm in experiment.spec["algorithms"]:
-                for shard in experiment.shards():
-                    path = reference.REFERENCE / "runs" / experiment.id / algorithm / f"{shard}.json"
-                    assert read_json(path)["config_sha256"] == experiment.job_sha256(algorithm), path
+def test_every_training_job_has_its_manifest_and_there_is_no_other(study):
+    scale, runs = reference.scales()[study], reference.REFERENCE / "runs"
+    jobs = {
+        runs / experiment.id / algorithm / f"{shard}.json": experiment.job_sha256(algorithm)
+        for experiment in load_experiments(ROOT / "config", scale).values()
+        if experiment.study == study
+        for algorithm in experiment.spec["algorithms"]
+        for shard in experiment.shards()
+    }
+    assert {path: read_json(path)["config_sha256"] for path in (runs / study).rglob("*.json")} == jobs
 
 
 def test_it_is_small_and_names_no_folder_of_a_machine():

@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 
 from fedrepro import reference
+from fedrepro.config import ROOT
 from fedrepro.errors import UserError
+from fedrepro.experiment import load_experiment
 
 LEDGER = {
     "claim": "dfl/a",
@@ -28,6 +30,10 @@ LEDGER = {
 }
 
 
+(SHARD,) = load_experiment(ROOT / "config/experiments/dfl/line.yaml", "demo").shards()
+OLDER = "0-99"  # a job of seeds that are cut otherwise by now
+
+
 def ledger(**changes) -> pd.DataFrame:
     return pd.DataFrame([{**LEDGER, **changes}])
 
@@ -44,8 +50,10 @@ def results(tmp_path):
     (folder / "artefacts/dfl/fig1.json").write_text(json.dumps(about))
     (folder / "artefacts/dfl/fig1.csv").write_text("a,b\n1,2\n")
     (folder / "artefacts/dfl/fig1.png").write_text("a picture of a table")
-    (folder / "runs/dfl/line/dfl/0-4.json").write_text("{}")
-    (folder / "runs/dfl/line/dfl/0-4.parquet").write_text("large")
+    for shard in (SHARD, OLDER):
+        about = {"experiment": "dfl/line", "scale": "demo", "shard": shard}
+        (folder / f"runs/dfl/line/dfl/{shard}.json").write_text(json.dumps(about))
+    (folder / f"runs/dfl/line/dfl/{SHARD}.parquet").write_text("large")
     (folder / "tables/dfl/line.parquet").write_text("large")
     (folder / "notebooks/dfl.html").write_text("<p>")
     return folder
@@ -53,9 +61,8 @@ def results(tmp_path):
 
 @pytest.fixture
 def kept(results, tmp_path):
-    (tmp_path / "config").mkdir()
     folder = tmp_path / "reference"
-    reference.keep(results, ["dfl"], folder, tmp_path / "config")
+    reference.keep(results, ["dfl"], folder, ROOT / "config")
     return folder
 
 
@@ -69,7 +76,7 @@ def test_kept_are_verdicts_artefacts_manifests_and_no_large_file(kept):
         "ledger.csv",
         "ledgers/dfl.csv",
         "report/index.html",
-        "runs/dfl/line/dfl/0-4.json",
+        f"runs/dfl/line/dfl/{SHARD}.json",
     }
     assert pd.read_csv(kept / "ledger.csv")["claim"].tolist() == ["dfl/a"]
     assert "dfl/a" in (kept / "report" / "index.html").read_text()
@@ -78,7 +85,7 @@ def test_kept_are_verdicts_artefacts_manifests_and_no_large_file(kept):
 
 def test_what_a_study_no_longer_has_goes(kept, results, tmp_path):
     (results / "artefacts/dfl/fig1.csv").rename(results / "artefacts/dfl/fig2.csv")
-    reference.keep(results, ["dfl"], kept, tmp_path / "config")
+    reference.keep(results, ["dfl"], kept, ROOT / "config")
     assert [path.name for path in kept.glob("artefacts/dfl/*.csv")] == ["fig2.csv"]
 
 
@@ -88,7 +95,7 @@ def test_what_a_study_no_longer_has_goes(kept, results, tmp_path):
 def test_nothing_is_kept_of_a_study_that_is_not_there(kept, results, tmp_path, study, says):
     before = sorted(kept.rglob("*"))
     with pytest.raises(UserError, match=says):
-        reference.keep(results, ["dfl", study], kept, tmp_path / "config")
+        reference.keep(results, ["dfl", study], kept, ROOT / "config")
     assert sorted(kept.rglob("*")) == before
 
 
