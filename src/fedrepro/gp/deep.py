@@ -24,6 +24,7 @@ import torch
 from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.variational import CholeskyVariationalDistribution, VariationalStrategy
+from linear_operator import to_dense
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
@@ -34,6 +35,14 @@ from fedrepro.gp.variational import DistributedVariationalGP
 SMALLEST_VARIANCE = 1e-10  # of an input to the next layer, whose root has no slope at 0
 PREDICTED_AT_ONCE = 250  # inputs
 JITTER = gpytorch.settings.variational_cholesky_jitter.value(torch.float64)
+
+
+class DenseLinearKernel(LinearKernel):
+    """gpytorch's kernel as a matrix. Its own low-rank form, added to another kernel, is decomposed into singular values:
+    slow, and where two of these are equal their gradient is not a number."""
+
+    def forward(self, *inputs, **options) -> Tensor:
+        return to_dense(super().forward(*inputs, **options))
 
 
 def layer_kernel(inputs: int, below: bool, ard: bool, batch: tuple[int, ...] = ()) -> Kernel:
@@ -47,7 +56,7 @@ def layer_kernel(inputs: int, below: bool, ard: bool, batch: tuple[int, ...] = (
         return ScaleKernel(base, batch_shape=shape)
 
     previous = RBFKernel(active_dims=(inputs,), batch_shape=shape)
-    linear = LinearKernel(active_dims=(inputs,), batch_shape=shape)
+    linear = DenseLinearKernel(active_dims=(inputs,), batch_shape=shape)
     return of_x() * (previous + linear) + of_x()
 
 
@@ -140,6 +149,7 @@ class MultiFidelityDeepGP:
             _keep(best, parameters, bounds > self.bounds)
             self.bounds = torch.maximum(bounds.detach(), self.bounds)
             (-bounds).sum().backward()
+            _leave_out_broken(parameters)
             optimiser.step()
         with torch.no_grad():
             for p, kept in zip(parameters, best, strict=True):
@@ -215,6 +225,15 @@ def _stack_into(batched: torch.nn.Module, singles: list[torch.nn.Module]) -> Non
     """The parameters of one module for each repeat, as those of one module with a batch axis."""
     for name, parameter in batched.named_parameters():
         parameter.copy_(torch.stack([single.get_parameter(name) for single in singles]).view_as(parameter))
+
+
+@torch.no_grad()
+def _leave_out_broken(parameters: list[Tensor]) -> None:
+    """A repeat whose gradient is not finite adds nothing to its step, so that it stays finite and the others go on."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    broken = torch.stack([~g.reshape(len(g), -1).isfinite().all(1) for g in gradients]).any(0)
+    for g in gradients:
+        g[broken] = 0.0
 
 
 @torch.no_grad()

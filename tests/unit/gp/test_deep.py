@@ -82,6 +82,23 @@ def test_repeats_do_not_meet():
         torch.testing.assert_close(a[0], b[0], rtol=1e-4, atol=1e-5)
 
 
+def test_a_repeat_whose_gradient_breaks_stays_finite_and_leaves_the_others_alone(monkeypatch):
+    data = batched(pair(1, 10, 6), pair(2, 10, 6))
+    whole, calls = fit(data, steps=4), []
+
+    def breaking(self, given):
+        calls.append(given)
+        factor = torch.tensor([torch.nan if len(calls) == 3 else 1.0, 1.0])
+        return bound(self, given) * factor
+
+    bound = MultiFidelityDeepGP.bound
+    monkeypatch.setattr(MultiFidelityDeepGP, "bound", breaking)
+    broken = fit(data, steps=4)
+    x = points(20, 3).expand(2, -1, -1)
+    assert torch.stack(broken.predict(x)).isfinite().all()
+    assert torch.equal(broken.predict(x)[0][1], whole.predict(x)[0][1])
+
+
 def test_the_upper_kernel_is_the_papers():
     kernel = layer_kernel(2, True, True).double()
     x, z = points(4, 0, 3), points(3, 1, 3)
