@@ -109,7 +109,9 @@ def write_results(folder: Path) -> Path:
     (folder / "notebooks").mkdir()
     (folder / "notebooks" / "dfl.html").write_text("notebook")
     (folder / "assumed.json").write_text(
-        json.dumps([{"file": "line.yaml", "key": "batch_size", "value": 20, "reason": HOSTILE}])
+        json.dumps(
+            [{"study": "dfl", "key": "batch_size", "value": 20, "reason": HOSTILE, "shown": "dfl/theorem1, sa/nowhere"}]
+        )
     )
     (folder / "errata.json").write_text(
         json.dumps([{"study": "gifair", "place": "Table 2.2", "statement": "0.811", "reason": "the text says 0.801"}])

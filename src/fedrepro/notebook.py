@@ -115,11 +115,11 @@ class Overview:
         _prose(pd.DataFrame(errata(self.results / "ledger.csv", config / "errata.yaml")))
 
     def assumed(self, config: Path) -> pd.DataFrame:
-        """Settings that the papers leave open: how many of each study, and of how many different keys."""
+        """Settings that the papers leave open: how many of each study, and of how many a figure shows what they do."""
         files = [path for study in self.studies() for path in (config / "experiments" / study).glob("*.yaml")]
-        found = pd.DataFrame(assumed_settings(files), columns=["file", "key"])
-        found["study"] = [name.partition("/")[0] for name in found["file"]]
-        return found.groupby("study", sort=False).agg(settings=("key", "size"), different=("key", "nunique"))
+        found = pd.DataFrame(assumed_settings(files), columns=["study", "key", "shown"])
+        found["varied"] = found["shown"] != ""
+        return found.groupby("study", sort=False).agg(settings=("key", "size"), varied=("varied", "sum"))
 
     def cost(self) -> pd.DataFrame:
         """Jobs, time, memory and gradient steps of each study."""

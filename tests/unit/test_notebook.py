@@ -69,5 +69,5 @@ def test_assumed_settings_are_counted(overview, tmp_path):
     for name in ("line", "ring"):
         text = yaml.safe_dump({"rounds": 3}).replace("3", "3 # assumed: why not")
         (folder / f"{name}.yaml").write_text(text)
-    assert overview.assumed(tmp_path / "config").loc["dfl"].tolist() == [2, 1]
+    assert overview.assumed(tmp_path / "config").loc["dfl"].tolist() == [1, 0]
     assert overview.assumed(tmp_path / "nowhere").empty

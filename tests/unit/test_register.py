@@ -29,19 +29,34 @@ algorithms:
 """
 
 
-def test_every_assumption_is_listed_with_its_full_key(tmp_path):
+def test_every_assumption_is_listed_once_with_its_full_key_and_what_varies_it(tmp_path):
     write_yaml(tmp_path / "experiments" / "dfl" / "line.yaml", FILE)
+    again = "dataset:\n  noise: 0.5 # assumed: the paper gives none\n"
+    write_yaml(tmp_path / "experiments" / "dfl" / "ring.yaml", again)
     write_yaml(tmp_path / "experiments" / "sa" / "toy.yaml", "rounds: 3 # assumed: few\n")
-    line, toy = (tmp_path / "experiments" / f"{name}.yaml" for name in ("dfl/line", "sa/toy"))
-    found = assumed_settings([line])
-    assert found == [
-        {"file": "dfl/line", "key": "dataset.noise", "value": "0.5", "reason": "the paper gives none"},
-        {"file": "dfl/line", "key": "dataset.deep.er", "value": "[1, 2]", "reason": "two of them"},
-        {"file": "dfl/line", "key": "model.name", "value": "linear", "reason": "neither loss nor start is named"},
-        {"file": "dfl/line", "key": "algorithms.dfl.variants.no fault", "value": "{servers: 5}", "reason": "five"},
+    varied = "a: {varies: [noise, deep.er]}\nb: {varies: [dataset.noise]}\nc: {}\n"
+    write_yaml(tmp_path / "artefacts" / "dfl.yaml", varied)
+    line, ring, toy = (tmp_path / "experiments" / f"{name}.yaml" for name in ("dfl/line", "dfl/ring", "sa/toy"))
+    found = assumed_settings([toy, ring, line])
+    assert [(f["study"], f["key"], f["value"], f["reason"]) for f in found] == [
+        ("dfl", "dataset.noise", "0.5", "the paper gives none"),
+        ("dfl", "dataset.deep.er", "[1, 2]", "two of them"),
+        ("dfl", "model.name", "linear", "neither loss nor start is named"),
+        ("dfl", "algorithms.dfl.variants.no fault", "{servers: 5}", "five"),
+        ("sa", "rounds", "3", "few"),
     ]
-    assert [a["file"] for a in assumed_settings([toy, line])] == ["dfl/line"] * 4 + ["sa/toy"]
+    assert [f["experiments"] for f in found] == ["line, ring", "line", "line", "line", "toy"]
+    assert [f["shown"] for f in found] == ["dfl/a, dfl/b", "dfl/a", "", "", ""]
     assert assumed_settings([]) == []
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_what_an_artefact_varies_is_an_assumption(study):
+    found = assumed_settings((ROOT / "config" / "experiments" / study).glob("*.yaml"))
+    artefacts = read_yaml(ROOT / "config" / "artefacts" / f"{study}.yaml")
+    for name, spec in artefacts.items():
+        for part in spec.get("varies", []):
+            assert any(f".{a['key']}".endswith(f".{part}") for a in found), f"{name}: {part}"
 
 
 def test_errata_are_what_the_source_contradicts_and_what_is_listed_beside(tmp_path):

@@ -188,7 +188,7 @@ def test_real_data_is_known_down_to_its_files(results):
 
 
 def test_cost_failures_assumed_errata_and_notebooks(results):
-    _, page = build(results)
+    text, page = build(results)
     assert "1 job took 3 min 20 s" in page.text
     assert "512 MB" in page.text
     assert "12,345 gradient steps" in page.text
@@ -197,6 +197,9 @@ def test_cost_failures_assumed_errata_and_notebooks(results):
     assert "1 job failed: this page is incomplete" in page.text
     assert "train · experiment=dfl/ring" in page.text
     assert "batch_size" in page.text
+    section = text[text.index('<section id="assumed"') : text.index('<section id="errata"')]
+    assert 'href="#artefact/dfl/theorem1">theorem1<' in section
+    assert "nowhere" not in section  # of another study, which is not on the page
     assert "the text says 0.801" in page.text
     assert "../notebooks/dfl.html" in [link.get("href") for link in page.all("a")]
 

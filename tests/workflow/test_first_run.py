@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 
 import nbformat
 import pandas as pd
@@ -164,3 +165,21 @@ def test_every_job_has_its_log_and_its_benchmark(run):
 def test_no_checkpoint_and_no_temporary_file_is_left_over(run):
     assert not list((run.results / "checkpoints").glob("*"))
     assert not [p for p in run.results.rglob(".*") if p.is_file() and p.name != ".snakemake_timestamp"]
+
+
+def test_snakemakes_own_report_has_every_figure_by_study_with_its_caption(checkout, tmp_path):
+    page = tmp_path / "report.html"
+    done = checkout.snakemake("all", options=("--report", str(page)))
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    shown, categories = (
+        json.JSONDecoder().raw_decode(text, text.index(f'var {name} = {{"') + len(f"var {name} = "))[0]
+        for name in ("results", "categories")
+    )
+    declared = read_yaml(checkout.folder / "config" / "artefacts" / "dfl.yaml")
+    figures = {shown[path]["labels"]["artefact"]: shown[path] for path in categories["dfl"]["Other"]}
+    assert figures.keys() == declared.keys()
+    for name, item in figures.items():
+        assert declared[name]["title"] in html.unescape(item["caption"])
+    (ledger,) = categories["ledger"]["Other"]
+    assert "A verdict for every published claim" in shown[ledger]["caption"]

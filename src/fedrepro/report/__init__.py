@@ -32,6 +32,7 @@ SCALE_NOTES = {
     "paper": "Paper scale uses the published settings.",
     "reference": "Each study is shown at the largest scale that was run of it: see the column Scale.",
 }
+ASSUMED = ("study", "key", "value", "reason", "experiments", "shown")
 HERE = Path(__file__).parent
 
 
@@ -66,7 +67,7 @@ def build_report(results: Path, output: Path, *, scale: str, studies: list[str],
     )
     page = environment.get_template("page.html.j2").render(
         artefacts=artefacts,
-        assumed=read_records(results, "assumed.json", ("file", "key", "value", "reason"), problems),
+        assumed=read_records(results, "assumed.json", ASSUMED, problems),
         claims=claims,
         cost=cost_of(runs, shown),
         errata=errata if errata is None else [row for row in errata if row["study"] in ("", *shown)],
