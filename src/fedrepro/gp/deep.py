@@ -38,8 +38,8 @@ JITTER = gpytorch.settings.variational_cholesky_jitter.value(torch.float64)
 
 
 class DenseLinearKernel(LinearKernel):
-    """gpytorch's kernel as a matrix. Its own low-rank form, added to another kernel, is decomposed into singular values:
-    slow, and where two of these are equal their gradient is not a number."""
+    """gpytorch's kernel as a matrix. Its own low-rank form may be decomposed into singular values when it is added to
+    another kernel; where two of these are equal their gradient is not a number."""
 
     def forward(self, *inputs, **options) -> Tensor:
         return to_dense(super().forward(*inputs, **options))
