@@ -1,4 +1,4 @@
-"""Needs tables. Makes artefacts/<study>/<artefact>.{csv,svg,png,json}."""
+"""Needs tables and config/published. Makes artefacts/<study>/<artefact>.{csv,svg,png,json}."""
 
 
 rule render_artefact:
@@ -8,6 +8,7 @@ rule render_artefact:
         manifests=lambda w: LAYOUT.manifests(f"{w.study}/{w.artefact}"),
         samples=lambda w: LAYOUT.samples(f"{w.study}/{w.artefact}"),
         code=lambda w: LAYOUT.study_code("artefacts", w.study),
+        published=lambda w: LAYOUT.study_config(w.study, "published", "csv"),
     output:
         csv=LAYOUT.at("artefacts/{study}/{artefact}.csv"),
         svg=report(

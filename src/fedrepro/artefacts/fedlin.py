@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from fedrepro.artefacts.fedlin_hm2 import calibration, fig3_4, new_device, table3_2, table3_3
 from fedrepro.measures.fedlin import NOISE_FREE, variant
 from fedrepro.plotting import COLOURS, PUBLISHED, figure, log_axis
+from fedrepro.published import printed
 from fedrepro.tables import final, rows
 
 __all__ = ["calibration", "fig3_4", "new_device", "table3_2", "table3_3"]  # of HM2, drawn in fedlin_hm2.py
@@ -16,16 +17,15 @@ __all__ = ["calibration", "fig3_4", "new_device", "table3_2", "table3_3"]  # of 
 Tables = dict[str, pd.DataFrame]
 Drawn = tuple[Figure, pd.DataFrame]
 
-#: Table 3.1: case → printed A-RMSE of Algorithm 3.1 and of Separate
-TABLE3_1 = {"I": (0.081, 0.094), "II": (0.050, 0.056), "III": (0.044, 0.072), "IV": (0.035, 0.035)}
-#: (algorithm, setting) → its row; the printed column it is held against
+CASES = ("I", "II", "III", "IV")
+#: Table 3.1: (algorithm, setting) → its row; the printed column it is held against
 ROWS3_1 = {
-    ("hm1", "box"): ("Algorithm 3.1, means", 0),
-    ("hm1", "sums"): ("Algorithm 3.1, sums", 0),
-    ("hm1", "sums tenth"): ("Algorithm 3.1, sums, η₂/10", 0),
-    ("hm1", "separate"): ("Separate, 600 steps, means", 1),
-    ("hm1", "separate sums tenth"): ("Separate, 600 steps, sums, η₂/10", 1),
-    ("limit", "converged"): ("Separate, converged", 1),
+    ("hm1", "box"): ("Algorithm 3.1, means", "hm1"),
+    ("hm1", "sums"): ("Algorithm 3.1, sums", "hm1"),
+    ("hm1", "sums tenth"): ("Algorithm 3.1, sums, η₂/10", "hm1"),
+    ("hm1", "separate"): ("Separate, 600 steps, means", "separate"),
+    ("hm1", "separate sums tenth"): ("Separate, 600 steps, sums, η₂/10", "separate"),
+    ("limit", "converged"): ("Separate, converged", "separate"),
     ("limit", "bayes"): ("limit: true Ω and σ", None),
 }
 #: how noise and targets are read → the output's name, the metric
@@ -35,27 +35,21 @@ READINGS = {
     "variance, noisy": ("variance", "a_rmse"),
     "sd, noisy": ("sd", "a_rmse"),
 }
-#: Table 3.4: sensor → printed A-RMSE of HM1, Separate, FedAvg, Ditto, Dis-Ridge
-TABLE3_4 = {
-    2: (0.270, 0.299, 0.450, 0.281, 0.552),
-    3: (0.218, 0.223, 0.303, 0.220, 0.288),
-    7: (0.369, 0.405, 0.628, 0.388, 0.605),
-    8: (0.267, 0.307, 0.395, 0.289, 0.390),
-}
-#: (experiment, algorithm, variant) → its row; the printed column
+SENSORS = (2, 3, 7, 8)
+#: Table 3.4: (experiment, algorithm, variant) → its row; the printed column
 ROWS3_4 = {
-    ("cmapss", "hm1", "box"): ("HM1", 0),
-    ("cmapss", "hm1", "jitter 100th"): ("HM1, jitter 0.01", 0),
-    ("cmapss", "hm1", "separate"): ("Separate", 1),
-    ("cmapss", "fedavg", ""): ("FedAvg", 2),
-    ("cmapss", "ditto", ""): ("Ditto", 3),
-    ("cmapss", "closed_form", "dis_ridge"): ("Dis-Ridge", 4),
-    ("cmapss", "closed_form", "converged"): ("Separate, converged", 1),
-    ("cmapss_random", "hm1", "box"): ("HM1, random start", 0),
-    ("cmapss_random", "hm1", "separate"): ("Separate, random start", 1),
-    ("cmapss_code", "hm1", "box"): ("HM1, as the released code", 0),
-    ("cmapss_code", "hm1", "separate"): ("Separate, as the released code", 1),
-    ("cmapss_code", "hm1", "means"): ("HM1, means, degree 4", 0),
+    ("cmapss", "hm1", "box"): ("HM1", "hm1"),
+    ("cmapss", "hm1", "jitter 100th"): ("HM1, jitter 0.01", "hm1"),
+    ("cmapss", "hm1", "separate"): ("Separate", "separate"),
+    ("cmapss", "fedavg", ""): ("FedAvg", "fedavg"),
+    ("cmapss", "ditto", ""): ("Ditto", "ditto"),
+    ("cmapss", "closed_form", "dis_ridge"): ("Dis-Ridge", "dis_ridge"),
+    ("cmapss", "closed_form", "converged"): ("Separate, converged", "separate"),
+    ("cmapss_random", "hm1", "box"): ("HM1, random start", "hm1"),
+    ("cmapss_random", "hm1", "separate"): ("Separate, random start", "separate"),
+    ("cmapss_code", "hm1", "box"): ("HM1, as the released code", "hm1"),
+    ("cmapss_code", "hm1", "separate"): ("Separate, as the released code", "separate"),
+    ("cmapss_code", "hm1", "means"): ("HM1, means, degree 4", "hm1"),
 }
 BEYOND = 1e6
 SCALINGS = ("own range", "training range", "training z-score", "whole z-score", "raw")
@@ -72,7 +66,7 @@ def spread(values: pd.Series, digits: int = 3) -> str:
 def table3_1(tables: Tables) -> pd.DataFrame:
     """Table 3.1 under both readings of the noise and of the targets, with limit, floor and trivial predictor."""
     lines = []
-    for case, printed in TABLE3_1.items():
+    for case in CASES:
         table = sound(tables[f"hm1_{case.lower()}"])
         for (algorithm, setting), (name, column) in ROWS3_1.items():
             own = final(
@@ -83,7 +77,7 @@ def table3_1(tables: Tables) -> pd.DataFrame:
                 reading: own[(own["group"] == noise) & (own["metric"] == metric)]["value"]
                 for reading, (noise, metric) in READINGS.items()
             }
-            target = None if column is None else printed[column]
+            target = None if column is None else printed("fedlin")[f"t31_{case}_{column}"].value
             line = {"case": case, "method": name, "printed": "" if target is None else f"{target:.3f}"}
             line |= {reading: spread(values) for reading, values in found.items()}
             lines.append({**line, "closest": _closest({r: v.mean() for r, v in found.items()}, target)})
@@ -104,9 +98,9 @@ def sound(table: pd.DataFrame) -> pd.DataFrame:
     return table[~table["diverged"].astype(bool)]
 
 
-def _closest(means: dict[str, float], printed: float | None) -> str:
+def _closest(means: dict[str, float], target: float | None) -> str:
     """The reading whose mean is nearest to print, and how far off it is."""
-    off = {reading: mean / printed - 1 for reading, mean in means.items() if printed and mean < BEYOND}
+    off = {reading: mean / target - 1 for reading, mean in means.items() if target and mean < BEYOND}
     if not off:
         return ""
     reading = min(off, key=lambda r: abs(off[r]))
@@ -141,11 +135,12 @@ def fig3_3(tables: Tables) -> Drawn:
 def table3_4(tables: Tables) -> pd.DataFrame:
     """Table 3.4: tuned A-RMSE by sensor and method, in every scaling, with the trivial predictor."""
     lines = []
-    for sensor, printed in TABLE3_4.items():
+    for sensor in SENSORS:
         for (experiment, algorithm, name), (label, column) in ROWS3_4.items():
             found = rows(sound(tables[experiment]), "a_rmse_tuned", algorithm=algorithm)
             found = found[found["setting"].map(variant) == name]
-            line = {"sensor": sensor, "method": label, "printed": "" if column is None else f"{printed[column]:.3f}"}
+            target = printed("fedlin")[f"t34_{sensor}_{column}"].value
+            line = {"sensor": sensor, "method": label, "printed": f"{target:.3f}"}
             for scaling in SCALINGS:
                 line[scaling] = spread(found[found["group"] == f"sensor {sensor}, {scaling}"]["value"])
             lines.append(line)
@@ -168,7 +163,7 @@ def tuning(tables: Tables) -> Drawn:
     wide["method"] = names.where(names != "", wide["algorithm"]).replace("box", "hm1")
     wide = wide[wide["method"] != "converged"]
     fig, axes = figure(1, 4, width=11.0, height=2.9)
-    for ax, sensor in zip(axes[0], TABLE3_4, strict=True):
+    for ax, sensor in zip(axes[0], SENSORS, strict=True):
         own = wide[wide["group"] == f"sensor {sensor}, training range"]
         for colour, (method, points) in zip(COLOURS, own.groupby("method"), strict=False):
             ax.scatter(points["validation"], points["test"], s=22, color=colour, label=method)

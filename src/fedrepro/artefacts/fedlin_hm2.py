@@ -9,14 +9,14 @@ from matplotlib.figure import Figure
 from fedrepro.datasets.hm2 import SPARSE
 from fedrepro.measures.fedlin_hm2 import HALF_WIDTHS, phi_intervals
 from fedrepro.plotting import COLOURS, PUBLISHED, figure
+from fedrepro.published import printed
 from fedrepro.tables import final, rows
 
 Tables = dict[str, pd.DataFrame]
 Drawn = tuple[Figure, pd.DataFrame]
 
-#: Table 3.2: case → printed A-RMSE, correct and false inclusion rate of the lasso
-TABLE3_2 = {"I": (0.055, 0.880, 0.095), "II": (0.062, 0.875, 0.101), "III": (0.088, 0.891, 0.115)}
-#: (algorithm, setting) → its row
+CASES = ("I", "II", "III")
+#: Table 3.2: (algorithm, setting) → its row; printed is the first
 ROWS3_2 = {
     ("hm2", "lasso"): "Lasso (HM2)",
     ("hm2", "lasso narrow"): "Lasso (HM2), narrow prior",
@@ -26,17 +26,18 @@ ROWS3_2 = {
     ("reference", "lasso"): "Lasso, centralised",
     ("reference", "ridge"): "Ridge, centralised",
 }
-#: (algorithm, setting) → its row of Table 3.3, printed error, included predictors of school 1 and 2 (or of both)
+#: Table 3.3: (algorithm, setting) → its row; the ids of its printed error and of its included predictors at school 1
+#: and 2 (or at both)
 ROWS3_3 = {
-    ("hm2", "lasso"): ("Lasso (HM2)", 0.825, (21, 23)),
+    ("hm2", "lasso"): ("Lasso (HM2)", "t33_lasso_armse", ("t33_lasso_school1", "t33_lasso_school2")),
     ("hm2", "lasso all"): ("Lasso (HM2), predicting with all", None, ()),
     ("hm2", "lasso centred"): ("Lasso (HM2), with intercepts", None, ()),
-    ("hm2", "ridge"): ("Ridge (HM2)", 0.817, (21, 22)),
+    ("hm2", "ridge"): ("Ridge (HM2)", "t33_ridge_armse", ("t33_ridge_school1", "t33_ridge_school2")),
     ("hm2", "ridge all"): ("Ridge (HM2), predicting with all", None, ()),
     ("hm2", "ridge centred"): ("Ridge (HM2), with intercepts", None, ()),
     ("hm2", "ridge printed"): ("Ridge (HM2), σ/λ", None, ()),
-    ("reference", "lasso"): ("Lasso (centralised)", 0.820, (21,)),
-    ("reference", "ridge"): ("Ridge (centralised)", 0.815, (21,)),
+    ("reference", "lasso"): ("Lasso (centralised)", "t33_central_lasso_rmse", ("t33_central_lasso_included",)),
+    ("reference", "ridge"): ("Ridge (centralised)", "t33_central_ridge_rmse", ("t33_central_ridge_included",)),
     ("reference", "separate"): ("Separate, least squares", None, ()),
 }
 
@@ -57,13 +58,13 @@ def _by_seed(table: pd.DataFrame, metric: str, reduce: str = "mean") -> pd.Serie
 def table3_2(tables: Tables) -> pd.DataFrame:
     """Table 3.2 with what it could have been compared with, the limit and the trivial predictor."""
     lines = []
-    for case, printed in TABLE3_2.items():
+    for case in CASES:
         table = tables[f"hm2_{case.lower()}"]
         for (algorithm, setting), name in ROWS3_2.items():
             mine = table[(table["algorithm"] == algorithm) & (table["setting"] == setting)]
             if mine.empty:
                 continue
-            lines.append(_line3_2(case, name, mine, printed if name == "Lasso (HM2)" else None))
+            lines.append(_line3_2(case, name, mine, in_print=(algorithm, setting) == next(iter(ROWS3_2))))
             if case == "II" and setting == "lasso" and algorithm == "hm2":
                 roots = final(mine, "a_rmse_scarce")["value"]
                 lines.append({"case": case, "method": f"{name}, 2 scarce devices", "A-RMSE": _spread(roots, 4)})
@@ -76,17 +77,17 @@ def table3_2(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame(lines).fillna("")
 
 
-def _line3_2(case: str, name: str, mine: pd.DataFrame, printed: tuple[float, ...] | None) -> dict:
+def _line3_2(case: str, name: str, mine: pd.DataFrame, in_print: bool) -> dict:
     line = {"case": case, "method": name}
-    shown = [f"{value:.3f}" for value in printed] if printed else [""] * 3
-    columns = (("A-RMSE", 4), ("correct incl.", 3), ("false incl.", 3))
+    columns = (("A-RMSE", 4, "armse"), ("correct incl.", 3, "correct"), ("false incl.", 3, "false"))
     values = (
         final(mine, "a_rmse", split="test")["value"],
         _by_seed(mine, "correct_inclusion"),
         _by_seed(mine, "false_inclusion"),
     )
-    for (column, digits), own, print_ in zip(columns, values, shown, strict=True):
-        line |= {f"printed {column}": print_, column: _spread(own, digits)}
+    for (column, digits, what), own in zip(columns, values, strict=True):
+        shown = f"{printed('fedlin')[f't32_{case}_{what}'].value:.3f}" if in_print else ""
+        line |= {f"printed {column}": shown, column: _spread(own, digits)}
     z = _by_seed(mine, "smallest_z", "min")
     return {**line, "smallest z": f"{z.min():.0f}" if len(z) else ""}
 
@@ -96,7 +97,7 @@ def table3_3(tables: Tables) -> pd.DataFrame:
     lines = []
     for course in ("portuguese", "maths"):
         table = tables[f"student_{course}"]
-        for (algorithm, setting), (name, printed, counts) in ROWS3_3.items():
+        for (algorithm, setting), (name, error, counts) in ROWS3_3.items():
             mine = table[(table["algorithm"] == algorithm) & (table["setting"] == setting)]
             central = algorithm == "reference"
             included = final(mine, "included")
@@ -104,13 +105,13 @@ def table3_3(tables: Tables) -> pd.DataFrame:
             line = {
                 "course": course,
                 "method": name,
-                "printed error": "" if printed is None else f"{printed:.3f}",
+                "printed error": "" if error is None else f"{printed('fedlin')[error].value:.3f}",
                 "A-RMSE": _spread(final(mine, "a_rmse_scaled")["value"]),
                 "RMSE": _spread(final(mine, "rmse_scaled")["value"]),
             }
             for school, own in enumerate(both, start=1):
                 line |= {
-                    f"printed incl. {school}": str(counts[school - 1]) if counts else "",
+                    f"printed incl. {school}": f"{printed('fedlin')[counts[school - 1]].value:.0f}" if counts else "",
                     f"incl. school {school}": _spread(own["value"], 1),
                 }
             lines.append({**line, "also central": _spread(final(mine, "agreement")["value"], 2)})

@@ -10,21 +10,16 @@ from matplotlib.figure import Figure
 from fedrepro.datasets.functions import FUNCTIONS
 from fedrepro.measures.fgpr_multi_fidelity import GAINS
 from fedrepro.plotting import COLOURS, PUBLISHED, figure
+from fedrepro.published import printed
 from fedrepro.tables import final, rows
 
 Tables = dict[str, pd.DataFrame]
 Drawn = tuple[Figure, pd.DataFrame]
 
 NAMES = {"currin": "CURRIN", "park": "PARK", "branin": "BRANIN", "hartmann": "Hartmann-3D", "borehole": "Borehole"}
-#: method → printed RMSE and its sd over 30 runs, in the order of NAMES
-TABLE4_2 = {
-    "FGPR": ((0.148, 0.056), (0.012, 0.002), (0.260, 0.065), (0.365, 0.074), (0.604, 0.006)),
-    "Separate": ((0.301, 0.080), (0.052, 0.006), (0.374, 0.089), (0.456, 0.087), (0.633, 0.006)),
-    "AR": ((0.295, 0.052), (0.035, 0.001), (0.335, 0.070), (0.412, 0.067), (0.615, 0.005)),
-    "Deep": ((0.252, 0.064), (0.013, 0.001), (0.213, 0.085), (0.383, 0.092), (0.622, 0.007)),
-    "Modular GP": ((0.243, 0.033), (0.039, 0.001), (0.365, 0.076), (0.438, 0.085), (0.621, 0.004)),
-}
-#: (algorithm, setting) → its row; the rows of Table 4.2 are those that it names
+#: the rows that Table 4.2 prints → their name in config/published
+PRINTED = {"FGPR": "fgpr", "Separate": "separate", "AR": "ar", "Deep": "deep", "Modular GP": "modular"}
+#: (algorithm, setting) → its row
 ROWS = {
     ("fgpr", "published"): "FGPR",
     ("fgpr", "tenfold"): "FGPR, steps ten times as long",
@@ -70,15 +65,19 @@ def _spread(values: pd.Series, digits: int = 3) -> str:
     return f"{values.mean():.{digits}f}" + (f" ± {values.std():.{digits}f}" if len(values) > 1 else "")
 
 
+def _in_print(name: str, function: str) -> str:
+    """What Table 4.2 prints of a row, if it has it."""
+    return str(printed("fgpr")[f"t42_{function}_{PRINTED[name]}"]) if name in PRINTED else ""
+
+
 def table4_2(tables: Tables) -> pd.DataFrame:
     """A row a method, two columns a function: printed and ours, mean ± sd over runs."""
     lines = []
     for (algorithm, setting), name in ROWS.items():
         line = {"method": name}
-        for i, (function, title) in enumerate(NAMES.items()):
+        for function, title in NAMES.items():
             mine = _arm(tables[f"multi_fidelity_{function}"], algorithm, setting)
-            printed = TABLE4_2[name][i] if name in TABLE4_2 else None
-            line[f"{title}, printed"] = f"{printed[0]:.3f} ± {printed[1]:.3f}" if printed else ""
+            line[f"{title}, printed"] = _in_print(name, function)
             line[title] = _spread(_values(mine, "a_rmse"))
         lines.append(line)
     start, trivial = {"method": "no training: FGPR's first θ"}, {"method": "trivial: training mean"}
@@ -93,24 +92,23 @@ def table4_2(tables: Tables) -> pd.DataFrame:
 def scaling(tables: Tables) -> pd.DataFrame:
     """Borehole: inputs as fractions of their domain, or in their own units."""
     both = {"inputs in [0, 1]": tables["multi_fidelity_borehole"], "own units": tables["multi_fidelity_unscaled"]}
-    return _side_by_side(both, list(NAMES).index("borehole"))
+    return _side_by_side(both, "borehole")
 
 
 def design(tables: Tables) -> pd.DataFrame:
     """CURRIN: uniform samples, or these and the corners of the square."""
     both = {"uniform": tables["multi_fidelity_currin"], "with the corners": tables["multi_fidelity_vertices"]}
-    return _side_by_side(both, list(NAMES).index("currin"))
+    return _side_by_side(both, "currin")
 
 
-def _side_by_side(both: Tables, column: int) -> pd.DataFrame:
-    """The methods that the second table has, with what Table 4.2 prints in a column."""
+def _side_by_side(both: Tables, function: str) -> pd.DataFrame:
+    """The methods that the second table has, with what Table 4.2 prints of a function."""
     *_, second = both.values()
     lines = []
     for (algorithm, setting), name in ROWS.items():
         if _arm(second, algorithm, setting).empty:
             continue
-        printed = TABLE4_2[name][column] if name in TABLE4_2 else None
-        line = {"method": name, "printed": f"{printed[0]:.3f} ± {printed[1]:.3f}" if printed else ""}
+        line = {"method": name, "printed": _in_print(name, function)}
         lines.append(line | {k: _spread(_values(_arm(t, algorithm, setting), "a_rmse")) for k, t in both.items()})
     for name, find in (
         ("no training: FGPR's first θ", _start),
@@ -129,10 +127,10 @@ def budget_multi_fidelity(tables: Tables) -> pd.DataFrame:
         "gain_sharing_ard": "sharing, both to convergence, ARD",
     }
     lines = []
-    for i, (function, title) in enumerate(NAMES.items()):
+    for function, title in NAMES.items():
         table = tables[f"multi_fidelity_{function}"]
-        printed = 1 - TABLE4_2["FGPR"][i][0] / TABLE4_2["Separate"][i][0]
-        line = {"function": title, "printed gain of FGPR over Separate, %": f"{100 * printed:.0f}"}
+        alone, shared = (printed("fgpr")[f"t42_{function}_{method}"].value for method in ("separate", "fgpr"))
+        line = {"function": title, "printed gain of FGPR over Separate, %": f"{100 * (1 - shared / alone):.0f}"}
         for metric in GAINS:
             found = 100 * final(table, metric)["value"]
             line[f"{words[metric]}, %"] = f"{found.median():.0f} [{found.min():.0f}, {found.max():.0f}]"

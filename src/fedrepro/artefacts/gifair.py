@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 
 from fedrepro.artefacts.gifair_beside import communication, controls, devices, feasibility, tradeoff, tuning
 from fedrepro.artefacts.gifair_names import METHODS, TITLES, chosen_setting, percent, present
-from fedrepro.artefacts.gifair_printed import GROUPS, PAIRS, TABLE2_1
+from fedrepro.artefacts.gifair_printed import GROUPS, accuracies, pairs, sizes
 from fedrepro.measures.gifair import methods
 from fedrepro.plotting import COLOURS, figure
+from fedrepro.published import Printed
 from fedrepro.tables import rows
 
 __all__ = ["communication", "controls", "devices", "feasibility", "tradeoff", "tuning"]  # drawn in gifair_beside.py
@@ -30,7 +31,7 @@ def table2_1(tables: Tables) -> pd.DataFrame:
     held = rows(held, "samples", seed=held["seed"].min()).drop_duplicates(["split", "client"])
     images = held.groupby(["group", "client"])["value"].sum()
     lines = []
-    for group, (printed, count) in TABLE2_1.items():
+    for group, (printed, count) in sizes().items():
         mine = images.loc[group]
         line = {"group": group, "images, printed": printed, "images of a device, ours": f"{mine.mean():.0f}"}
         lines.append({**line, "devices, printed": count, "devices, ours": len(mine)})
@@ -39,17 +40,17 @@ def table2_1(tables: Tables) -> pd.DataFrame:
 
 def table2_2(tables: Tables) -> pd.DataFrame:
     """FEMNIST-skewed."""
-    return _individual(tables["femnist_skewed"], PAIRS["table2_2"])
+    return _individual(tables["femnist_skewed"], pairs("table2_2"))
 
 
 def table2_3(tables: Tables) -> pd.DataFrame:
     """FEMNIST-original."""
-    return _individual(tables["femnist_original"], PAIRS["table2_3"])
+    return _individual(tables["femnist_original"], pairs("table2_3"))
 
 
 def table2_5(tables: Tables) -> pd.DataFrame:
     """Shakespeare, 31 roles."""
-    return _individual(tables["shakespeare_31"], PAIRS["table2_5"])
+    return _individual(tables["shakespeare_31"], pairs("table2_5"))
 
 
 def real_data(tables: Tables) -> pd.DataFrame:
@@ -70,15 +71,14 @@ def table2_6(tables: Tables) -> pd.DataFrame:
     return _grouped(tables["shakespeare_2"], "table2_6")
 
 
-def _individual(table: pd.DataFrame, printed: dict[str, tuple[float, float, float, float]]) -> pd.DataFrame:
+def _individual(table: pd.DataFrame, printed: dict[str, tuple[Printed, Printed]]) -> pd.DataFrame:
     """A line a method: printed mean and spread; ours at the chosen setting, with the spread's two parts."""
     lines = []
     for method in present(table):
         line: dict[str, object] = {"method": METHODS[method][0]}
         if printed:
-            mean, sd, spread, its_sd = printed.get(method, (np.nan,) * 4)
-            line["mean, printed"] = "" if np.isnan(mean) else f"{mean:.4g} ({sd:.3g})"
-            line["spread, printed"] = "" if np.isnan(mean) else f"{spread:.4g} ({its_sd:.3g})"
+            for name, number in zip(("mean", "spread"), printed.get(method, (None, None)), strict=True):
+                line[f"{name}, printed"] = "" if number is None else f"{number.value:.4g} ({number.spread:.3g})"
         line["setting"] = chosen_setting(table, method)
         for name, metric in (("mean", "accuracy"), ("spread", "spread"), ("only the test set", "sampling")):
             line[name] = percent(rows(table, f"chosen_{metric}", algorithm=method)["value"])
@@ -90,7 +90,7 @@ def _individual(table: pd.DataFrame, printed: dict[str, tuple[float, float, floa
 
 def _grouped(table: pd.DataFrame, name: str) -> pd.DataFrame:
     """A line a method: each group's accuracy and the discrepancy, printed, as the printed rows give it, and ours."""
-    groups, printed = GROUPS[name]
+    groups, printed = GROUPS[name], accuracies(name)
     lines = []
     for method in present(table):
         line: dict[str, object] = {"method": METHODS[method][0], "setting": chosen_setting(table, method)}
@@ -138,12 +138,12 @@ def fig2_3(tables: Tables) -> Drawn:
 
 def fig2_4(tables: Tables) -> Drawn:
     """Fig. 2.4: accuracy of men and women over λ, GIFAIR-FL-Global and -Per."""
-    return _over_lambda(tables["shakespeare_2"], GROUPS["table2_6"][0])
+    return _over_lambda(tables["shakespeare_2"], GROUPS["table2_6"])
 
 
 def figA_1(tables: Tables) -> Drawn:
     """Fig. A.1: accuracy of the three groups over λ, GIFAIR-FL-Global and -Per."""
-    return _over_lambda(tables["femnist_3_groups"], GROUPS["table2_4"][0])
+    return _over_lambda(tables["femnist_3_groups"], GROUPS["table2_4"])
 
 
 def _over_lambda(table: pd.DataFrame, groups: tuple[str, ...]) -> Drawn:

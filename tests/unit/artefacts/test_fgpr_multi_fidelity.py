@@ -48,7 +48,7 @@ def test_table4_2_has_every_method_with_its_printed_value_the_limit_and_the_triv
     assert found.loc["no training: FGPR's first θ", "BRANIN"] == "1.000 ± 0.000"
     assert found.loc["limit: the high fidelity at all samples, ARD", "PARK"].startswith("1.510")
     assert len(found) == len(artefacts.ROWS) + 2
-    assert set(artefacts.TABLE4_2) <= set(found.index)
+    assert set(artefacts.PRINTED) <= set(found.index)
 
 
 def test_the_table_of_budgets_has_gains_in_percent(tables):
