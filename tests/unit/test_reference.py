@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from fedrepro import reference
 from fedrepro.config import ROOT
@@ -31,6 +34,7 @@ LEDGER = {
 
 
 (SHARD,) = load_experiment(ROOT / "config/experiments/dfl/line.yaml", "demo").shards()
+COLOURS = np.array([[255, 255, 255], [0, 0, 0], [31, 119, 180], [214, 39, 40]], dtype=np.uint8)
 OLDER = "0-99"  # a job of seeds that are cut otherwise by now
 
 
@@ -81,6 +85,15 @@ def test_kept_are_verdicts_artefacts_manifests_and_no_large_file(kept):
     assert pd.read_csv(kept / "ledger.csv")["claim"].tolist() == ["dfl/a"]
     assert "dfl/a" in (kept / "report" / "index.html").read_text()
     assert reference.scales(kept) == {"dfl": "demo"}
+
+
+def test_a_picture_is_kept_in_fewer_colours_and_looks_the_same():
+    drawn = Image.fromarray(COLOURS[np.random.default_rng(0).integers(4, size=(60, 80))])
+    file = io.BytesIO()
+    drawn.save(file, "png")
+    kept = Image.open(io.BytesIO(reference.with_fewer_colours(file.getvalue())))
+    assert kept.mode == "P"
+    assert np.array_equal(np.asarray(kept.convert("RGB")), np.asarray(drawn))
 
 
 def test_what_a_study_no_longer_has_goes(kept, results, tmp_path):
