@@ -33,8 +33,11 @@ CALIBRATION_LOOP_CLIENTS = 8
 CALIBRATION_LONG = 0.1  # seconds
 #: vmap must win by this factor to be chosen: below it the choice would flip with the machine's noise.
 CALIBRATION_MARGIN = 1.25
-#: bytes of parameters stacked at a time; a round of more is cut into chunks.
+#: bytes that are stacked at a time, of parameters and of what a step makes of its images; a round of more is cut into
+#: chunks
 CHUNK_BYTES = 128 * 2**20
+#: what convolutions keep of an image until its gradient is known, in bytes a byte of the image
+KEPT_OF_AN_IMAGE = 32
 #: rows of a round's mini-batches that are read beforehand for all clients at once; more are read step by step
 READY_BYTES = 64 * 2**20
 _STACKED = object()  # stands for a tensor in a structure
@@ -282,8 +285,12 @@ def _with(algorithm: Algorithm, hyper: dict[str, Tensor]) -> Algorithm:
 
 
 def _chunk(work: Work) -> int:
+    """How many clients like this one are stacked at a time."""
     leaves = [v for v in _pytree.tree_leaves(work.message) if isinstance(v, Tensor)]
-    size = sum(v.numel() * v.element_size() for v in leaves)
+    size = sum(v.nbytes for v in leaves)
+    index, samples = work.batches.index, work.batches.samples
+    if index is not None and samples.x.dim() > 2:
+        size += KEPT_OF_AN_IMAGE * index.shape[-1] * samples.x[0].numel() * samples.dtype.itemsize
     return max(1, CHUNK_BYTES // max(1, size))
 
 

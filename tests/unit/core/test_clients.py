@@ -15,7 +15,7 @@ from fedrepro.algorithms import DFL, FedAvg, FedProx, Local
 from fedrepro.core import clients
 from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.clients import Work, calibrate, strategy
-from fedrepro.core.federation import Batches
+from fedrepro.core.federation import Batches, Samples
 from tests.builders import FULL_BATCH, MINI_BATCH, RAGGED, federations, make_plan, make_task, run, spying, tensors
 
 
@@ -87,6 +87,15 @@ def test_however_a_round_is_cut_into_chunks(monkeypatch, size):
     monkeypatch.setattr(clients, "CHUNK_BYTES", size)
     task = make_task("softmax")
     assert_same(task, make_works(task, [FedAvg(lr=0.1), FedAvg(lr=0.2)], sizes=[5, 5, 5, 3, 3]))
+
+
+def test_of_large_images_few_clients_are_stacked_at_a_time():
+    images = Samples(torch.zeros(8, 3, 32, 32, dtype=torch.uint8), torch.zeros(8), torch.zeros(1), torch.ones(1))
+    batches = Batches(0, 5, samples=images, index=torch.zeros(5, 10, dtype=torch.int64))
+    work = Work(FedAvg(), torch.zeros(1000), None, batches)
+    assert clients._chunk(work) == 2**27 // (4 * 1000 + 32 * 10 * 4 * 3 * 32 * 32)
+    flat = images._replace(x=images.x.flatten(1))
+    assert clients._chunk(work._replace(batches=replace(batches, samples=flat))) == 2**27 // (4 * 1000)
 
 
 @dataclass(frozen=True)
