@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import functools
 import gc
@@ -25,7 +26,7 @@ from fedrepro.core.algorithm import Problem
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.clients import Work, calibrate, strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
-from fedrepro.core.initial import build
+from fedrepro.core.initial import build, initialise
 from fedrepro.core.params import Params
 from fedrepro.core.progress import Progress
 from fedrepro.core.rounds import Participation, Plan, Replicate, train
@@ -137,23 +138,22 @@ def prepare(
     federations = load_federations(datasets, federation_files.load(inputs.federation), seeds_of(shard), dtype, device)
     any_data = next(iter(datasets.values()))
     arguments = {k: v for k, v in spec["model"].items() if k != "name"}
-    task, problems, initial = None, {}, {}
+    shape, outputs = any_data.train.shape, any_data.outputs
+    model = build(MODELS[spec["model"]["name"]], shape, outputs, torch.Generator(), **arguments)
+    task, spare = Task(copy.deepcopy(model).to(device, dtype)), Task(model)
+
+    def start(seed: int, *client: int) -> Params:
+        """A run's initial model, or one of a client's own."""
+        initialise(model, streams.torch_generator(experiment.id, seed, "init", *client))
+        return Params({name: value.to(device, dtype) for name, value in spare.parameters().items()})
+
+    problems, initial = {}, {}
     for seed, federation in federations.items():
-
-        def model(*client: int, seed: int = seed) -> torch.nn.Module:
-            generator = streams.torch_generator(experiment.id, seed, "init", *client)
-            make = MODELS[spec["model"]["name"]]
-            return build(make, any_data.train.shape, any_data.outputs, generator, **arguments).to(device, dtype)
-
-        def own_model(client: int, model: Callable = model) -> Params:
-            return Task(model(client)).parameters()
-
-        first = model()
-        task = task or Task(first)
-        initial[seed] = Task(first).parameters()
+        initial[seed] = start(seed)
         shares = participation.shares(federation)
         steps = max(work.steps_for(size)[0] for size in federation.train.sizes.tolist())
-        problems[seed] = Problem(task, federation, shares, steps, functools.cache(own_model), plan.rounds)
+        own = functools.cache(functools.partial(start, seed))
+        problems[seed] = Problem(task, federation, shares, steps, own, plan.rounds)
     makes = [ALGORITHMS[method] for method in experiment.methods(algorithm)]
     if len({(make.exchanges, make.iterative, make.noisy) for make in makes}) > 1:
         raise UserError(f"{experiment.path}: algorithms.{algorithm}: its methods do not run alike: give each its own")

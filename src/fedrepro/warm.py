@@ -12,6 +12,7 @@ the run dies.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import runpy
@@ -97,6 +98,7 @@ def serve(address: str) -> None:
     parent, stamp = os.getppid(), _stamp()
     for name in MODULES:
         importlib.import_module(name)
+    gc.freeze()  # a job's search for unreachable objects would write to, and so copy, all of what it shares with others
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen(64)
