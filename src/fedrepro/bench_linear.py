@@ -20,7 +20,6 @@ import pandas as pd
 from fedrepro.bench_common import two_at_a_time, write
 from fedrepro.experiment import Experiment, load_experiment
 from fedrepro.files import read_json
-from fedrepro.warm import MODULES
 
 #: what is timed → (algorithm, its variants, experiments)
 CASES = {
@@ -81,7 +80,7 @@ def measure(config: Path, scale: str = "paper", cases: Mapping = CASES) -> pd.Da
                 path.mkdir()
             two_at_a_time(prepare, chosen, folders)
             begin = time.perf_counter()
-            parts = two_at_a_time(train, chosen, [algorithm] * len(names), folders, warm=MODULES)
+            parts = two_at_a_time(train, chosen, [algorithm] * len(names), folders, warm=("fedrepro.training", "torch._dynamo"))
             found = [{"what": what, **row} for row in parts]
             seconds = time.perf_counter() - begin
         whole = {
