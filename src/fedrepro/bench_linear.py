@@ -21,6 +21,7 @@ from fedrepro.bench_common import two_at_a_time, write
 from fedrepro.experiment import Experiment, load_experiment
 from fedrepro.files import read_json
 
+IMPORTED = ("fedrepro.training", "torch._dynamo")  # before the first case, for all of them
 #: what is timed → (algorithm, its variants, experiments)
 CASES = {
     "HM1 and Separate": ("hm1", ("box", "separate"), ("hm1_i", "hm1_ii", "hm1_iii", "hm1_iv")),
@@ -80,7 +81,7 @@ def measure(config: Path, scale: str = "paper", cases: Mapping = CASES) -> pd.Da
                 path.mkdir()
             two_at_a_time(prepare, chosen, folders)
             begin = time.perf_counter()
-            parts = two_at_a_time(train, chosen, [algorithm] * len(names), folders, warm=("fedrepro.training", "torch._dynamo"))
+            parts = two_at_a_time(train, chosen, [algorithm] * len(names), folders, warm=IMPORTED)
             found = [{"what": what, **row} for row in parts]
             seconds = time.perf_counter() - begin
         whole = {
