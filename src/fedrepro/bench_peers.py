@@ -195,5 +195,6 @@ def _kept(case: Case) -> tuple:
 
 def client_tensors(case: Case) -> Sequence[tuple[Tensor, Tensor]]:
     """(x, y) of every client."""
-    batches = [case.federation().train.full_batch(k) for k in range(case.clients)]
+    holdings = case.federation().train
+    batches = map(holdings.full_batch, range(case.clients))
     return [(batch.x, batch.y) for batch in batches]
