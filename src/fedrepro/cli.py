@@ -184,13 +184,12 @@ def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
 def _training_states(results: Path, experiments: Iterable[Any], troubles: list[str]) -> dict[str, int]:
     states = {"done": 0, "running": 0, "failed": 0, "stopped": 0, "waiting": 0}
     for e in experiments:
-        for algorithm in e.spec["algorithms"]:
-            for shard in e.shards():
-                job = f"{e.id}/{algorithm}/{shard}"
-                state, last = _training_state(results, job)
-                states[state] += 1
-                if state in ("running", "failed", "stopped"):
-                    troubles += [f"  {state}: {job}", *(f"    {line}" for line in last)]
+        for algorithm, shard in e.jobs():
+            job = f"{e.id}/{algorithm}/{shard}"
+            state, last = _training_state(results, job)
+            states[state] += 1
+            if state in ("running", "failed", "stopped"):
+                troubles += [f"  {state}: {job}", *(f"    {line}" for line in last)]
     return states
 
 

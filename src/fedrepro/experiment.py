@@ -52,6 +52,10 @@ class Experiment:
         total, size = self.spec["seeds"], self.spec["seeds_per_job"]
         return [f"{a}-{min(a + size, total) - 1}" for a in range(0, total, size)]
 
+    def jobs(self) -> list[tuple[str, str]]:
+        """(algorithm, shard) of every training job."""
+        return [(algorithm, shard) for algorithm in self.spec["algorithms"] for shard in self.shards()]
+
     def methods(self, algorithm: str) -> list[str]:
         """Names in the registry of the methods that an algorithm of this experiment runs; mostly one."""
         return sorted({method for method, _ in self._runs(algorithm).values()})
@@ -92,9 +96,9 @@ def seeds_of(shard: str) -> list[int]:
     return list(range(first, last + 1))
 
 
-def load_experiments(config: Path, scale: str) -> dict[str, Experiment]:
-    """Every file under config/experiments at the given scale, by id."""
-    found = (load_experiment(path, scale) for path in sorted((config / "experiments").glob("*/*.yaml")))
+def load_experiments(config: Path, scale: str, study: str = "*") -> dict[str, Experiment]:
+    """Every file under config/experiments, or of one study, at the given scale, by id."""
+    found = (load_experiment(path, scale) for path in sorted((config / "experiments").glob(f"{study}/*.yaml")))
     return {e.id: e for e in found}
 
 

@@ -156,7 +156,7 @@ class Layout:
         return self._run_files(self.experiment(wildcards), suffix)
 
     def _run_files(self, e: Experiment, suffix: str) -> list[str]:
-        return [self.at(f"runs/{e.id}/{a}/{shard}.{suffix}") for a in e.spec["algorithms"] for shard in e.shards()]
+        return [self.at(f"runs/{e.id}/{algorithm}/{shard}.{suffix}") for algorithm, shard in e.jobs()]
 
     def tables(self, artefact: str) -> list[str]:
         return [self.at(f"tables/{e.id}.parquet") for e in self._experiments_of(artefact, "experiments")]

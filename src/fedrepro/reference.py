@@ -22,7 +22,7 @@ from PIL import Image
 
 from fedrepro.config import ROOT
 from fedrepro.errors import UserError, nearest
-from fedrepro.experiment import STUDIES, load_experiment
+from fedrepro.experiment import STUDIES, load_experiments
 from fedrepro.files import read_json, write_atomically, write_json
 from fedrepro.ledger import merge
 from fedrepro.register import assumed_settings, errata
@@ -43,13 +43,14 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
         if not (results / "ledgers" / f"{study}.csv").is_file():
             raise UserError(f"{results}: there is no ledger of {study}: run the whole study first")
     for study in studies:
+        current = manifests(results, study, config)
         for pattern in KEPT:
             for old in reference.glob(pattern.format(study)):
                 old.unlink()
             for path in sorted(results.glob(pattern.format(study))):
                 if path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table":
                     continue
-                if pattern.startswith("runs") and not _current(path, config):
+                if pattern.startswith("runs") and path not in current:
                     continue
                 target = reference / path.relative_to(results)
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -68,12 +69,15 @@ def with_fewer_colours(png: bytes) -> bytes:
     return smaller.getvalue()
 
 
-def _current(manifest: Path, config: Path) -> bool:
-    """Whether the experiment, as it is declared now, cuts its seeds into this job. What an older cut left in a results
-    folder is no part of its tables."""
-    about = read_json(manifest)
-    experiment = load_experiment(config / "experiments" / f"{about['experiment']}.yaml", about["scale"])
-    return about["shard"] in experiment.shards()
+def manifests(results: Path, study: str, config: Path = ROOT / "config") -> dict[Path, str]:
+    """Manifest of a training job of the study → the hash of the settings it must have. What an older cut of the seeds
+    left in a results folder is no part of its tables, and not among them."""
+    experiments = load_experiments(config, scales(results)[study], study)
+    return {
+        results / "runs" / e.id / algorithm / f"{shard}.json": e.job_sha256(algorithm)
+        for e in experiments.values()
+        for algorithm, shard in e.jobs()
+    }
 
 
 def build(reference: Path = REFERENCE, config: Path = ROOT / "config") -> None:

@@ -283,11 +283,13 @@ def strategy_chooser(
 def collecting_only_new() -> Iterator[None]:
     """Python's search for unreachable objects leaves out what is there already: torch alone is hundreds of thousands of
     objects, and a round of thousands of clients would have them searched again and again."""
+    frozen_before = gc.get_freeze_count()
     gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if not frozen_before:
+            gc.unfreeze()
 
 
 def keep_freed_memory() -> None:

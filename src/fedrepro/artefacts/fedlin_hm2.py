@@ -64,8 +64,9 @@ def table3_2(tables: Tables) -> pd.DataFrame:
             mine = table[(table["algorithm"] == algorithm) & (table["setting"] == setting)]
             if mine.empty:
                 continue
-            lines.append(_line3_2(case, name, mine, in_print=(algorithm, setting) == next(iter(ROWS3_2))))
-            if case == "II" and setting == "lasso" and algorithm == "hm2":
+            lasso = (algorithm, setting) == ("hm2", "lasso")  # the thesis' own row
+            lines.append(_line3_2(case, name, mine, in_print=lasso))
+            if lasso and case == "II":
                 roots = final(mine, "a_rmse_scarce")["value"]
                 lines.append({"case": case, "method": f"{name}, 2 scarce devices", "A-RMSE": _spread(roots, 4)})
         for metric, name in (

@@ -48,8 +48,10 @@ class Problem:
         """What each client's rows of a split come down to, stacked; for models that summarise, made once."""
         if split not in self._summaries:
             holdings = getattr(self.federation, split)
-            one = self.whole if split == "train" else lambda k: self.task.summarise(holdings.full_batch(k))
-            each = [one(k) for k in range(len(holdings))]
+            each = [
+                self.whole(k) if split == "train" else self.task.summarise(holdings.full_batch(k))
+                for k in range(len(holdings))
+            ]
             self._summaries[split] = Quadratic(*(torch.stack(part) for part in zip(*each, strict=True)))
         return self._summaries[split]
 
@@ -152,7 +154,7 @@ class Algorithm:
         return state["w"]
 
     def messages(self, state: State, clients: np.ndarray) -> Iterable[Any]:
-        """`message` of each of the clients; for methods that cut all of them at once."""
+        """`message` of each of the clients. A method overrides this one instead where it cuts all of them at once."""
         return (self.message(state, k) for k in clients.tolist())
 
     def init_client(self, problem: Problem, client: int, w: Params) -> Any:

@@ -88,14 +88,15 @@ def run_loop(task: Task, works: Sequence[Work]) -> Results:
 
 @dataclass
 class Vmap:
-    """The vectorised strategy. It remembers the last round's stacks of full batches: they are the same every round."""
+    """The vectorised strategy. Full batches are the same every round: it remembers their shapes, and the last round's
+    stacks of them."""
 
     _whole: dict[tuple, Any] = field(default_factory=dict)
     _used: set[tuple] = field(default_factory=set)
-    _last: _Shapes | None = None
+    _sizes: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # id of a full batch → it and its shape
 
     def __call__(self, task: Task, works: Sequence[Work]) -> Results:
-        shape = self._last = _Shapes(self._last)
+        shape = _Shapes(self._sizes)
         groups = defaultdict(list)
         for position, work in enumerate(works):
             groups[shape(work)].append(position)
@@ -210,13 +211,12 @@ class _Shapes:
     """What two works must share to be stacked: code, structure, hyper-parameters that are not real numbers.
 
     Looked at once for every object of a round, since thousands of works share algorithm, message and data; of full
-    batches, which are the same every round, once for all rounds.
+    batches once for all rounds, in `whole`, where beside its shape lies the batch: an id is its own while it lives.
     """
 
-    def __init__(self, last: _Shapes | None = None):
+    def __init__(self, whole: dict[int, tuple[Any, Any]]):
         self.seen: dict[int, Any] = {}
-        self.before: dict[int, tuple[Any, Any]] = last.whole if last else {}
-        self.whole: dict[int, tuple[Any, Any]] = {}  # beside its shape the batch: an id is only its own while it lives
+        self.whole = whole
 
     def __call__(self, work: Work) -> tuple:
         message, local = work.message, work.local
@@ -232,11 +232,9 @@ class _Shapes:
         return b.round, b.exchange, b.steps, b.steps_per_epoch, b.size, index, self._of_whole(b.whole)
 
     def _of_whole(self, whole: Any) -> Any:
-        if whole is None:
-            return None
-        known = self.before.get(id(whole)) or (whole, _sizes(whole))
-        self.whole[id(whole)] = known
-        return known[1]
+        if id(whole) not in self.whole:
+            self.whole[id(whole)] = whole, _sizes(whole)
+        return self.whole[id(whole)][1]
 
     def _once(self, look: Callable[[Any], Any], thing: Any) -> Any:
         key = id(thing)
