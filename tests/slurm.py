@@ -1,4 +1,5 @@
-"""A slurm of one node on this machine: munge, slurmctld and slurmd on free ports, with a scheduled gres `gpu`.
+"""A slurm of one node on this machine: munge, slurmctld and slurmd on free ports, with a scheduled gres `gpu`; if asked
+for, with accounts, which take mariadb and slurmdbd beside them.
 
 `with one_node(folder) as slurm:` starts it, `slurm.within(environment)` leads commands to it, and at the end no daemon
 is left.
@@ -18,8 +19,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "scancel", "sinfo")
+COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "scancel", "sinfo", "sacct", "sacctmgr")
 NEEDED = ("munged", "slurmctld", "slurmd", *COMMANDS)
+NEEDED_FOR_ACCOUNTS = ("mariadbd", "mariadb-install-db", "slurmdbd")
 GPUS = 2
 CONFIG = """
 ClusterName=test
@@ -41,7 +43,10 @@ TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=sched_interval=2,sched_min_interval=100000
-AccountingStorageType=accounting_storage/none
+AccountingStorageType=accounting_storage/{accounts}
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={dbd_port}
+AccountingStoragePass={folder}/munge.socket
 JobAcctGatherType=jobacct_gather/none
 SlurmdParameters=config_overrides
 MpiDefault=none
@@ -51,6 +56,21 @@ KillWait=5
 GresTypes=gpu
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} Gres=gpu:{gpus} State=UNKNOWN
 PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
+"""
+ACCOUNTS_CONFIG = """
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort={dbd_port}
+SlurmUser=root
+PidFile={folder}/slurmdbd.pid
+LogFile={folder}/slurmdbd.log
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={database_port}
+StorageUser=root
+StorageLoc=accounts
 """
 
 
@@ -76,16 +96,17 @@ class Slurm:
         return {record["JobId"]: record for record in records if "JobId" in record}
 
 
-def missing() -> str:
+def missing(accounts: bool = False) -> str:
     """Why there can be no slurm here; the empty text where there can."""
-    absent = [name for name in NEEDED if _which(name) is None]
+    needed = (*NEEDED, *NEEDED_FOR_ACCOUNTS) if accounts else NEEDED
+    absent = [name for name in needed if _which(name) is None]
     if absent:
         return f"slurm is not installed: no {', '.join(absent)}"
     return "slurm's daemons need root" if os.geteuid() else ""
 
 
 @contextmanager
-def one_node(folder: Path, cpus: int = 2, memory: int = 64_000) -> Iterator[Slurm]:
+def one_node(folder: Path, cpus: int = 2, memory: int = 64_000, accounts: bool = False) -> Iterator[Slurm]:
     folder.mkdir(parents=True)
     for name in ("state", "spool", "bin"):
         (folder / name).mkdir()
@@ -93,10 +114,12 @@ def one_node(folder: Path, cpus: int = 2, memory: int = 64_000) -> Iterator[Slur
     key.write_bytes(secrets.token_bytes(128))
     key.chmod(0o400)
     host = socket.gethostname().partition(".")[0]
-    ctld_port, slurmd_port = _free_ports(2)
-    ports = {"ctld_port": ctld_port, "slurmd_port": slurmd_port}
-    text = CONFIG.format(folder=folder, host=host, cpus=cpus, memory=memory, gpus=GPUS, **ports)
-    (folder / "slurm.conf").write_text(text)
+    ports = dict(zip(("ctld_port", "slurmd_port", "dbd_port", "database_port"), _free_ports(4), strict=True))
+    values = {"folder": folder, "host": host, "cpus": cpus, "memory": memory, "gpus": GPUS, **ports}
+    (folder / "slurm.conf").write_text(CONFIG.format(accounts="slurmdbd" if accounts else "none", **values))
+    dbd = folder / "slurmdbd.conf"
+    dbd.touch(0o600)
+    dbd.write_text(ACCOUNTS_CONFIG.format(**values))
     for name in COMMANDS:
         wrapper = folder / "bin" / name
         wrapper.write_text(f'#!/bin/sh\nSLURM_CONF={shlex.quote(str(folder))}/slurm.conf exec {_which(name)} "$@"\n')
@@ -105,18 +128,22 @@ def one_node(folder: Path, cpus: int = 2, memory: int = 64_000) -> Iterator[Slur
     slurm = Slurm(folder)
     environment = slurm.within(os.environ)
     munge = [f"--{name}={folder}/munge.{name}" for name in ("socket", "pid-file", "seed-file", "log-file")]
-    commands = [
-        [_which("munged"), "--foreground", "--force", f"--key-file={key}", *munge],
-        [_which("slurmctld"), "-D"],
-        [_which("slurmd"), "-D"],
-    ]
     daemons = []
+
+    def start(*command: str) -> None:
+        where = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        daemons.append(subprocess.Popen([_which(command[0]), *command[1:]], **where))
+
     try:
-        for command in commands:
-            daemons.append(
-                subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            )
-            _wait(lambda: (folder / "munge.socket").exists(), folder, "munge")
+        start("munged", "--foreground", "--force", f"--key-file={key}", *munge)
+        _wait(lambda: (folder / "munge.socket").exists(), folder, "munge")
+        if accounts:
+            start("mariadbd", *_database(folder), f"--port={ports['database_port']}")
+            _wait(lambda: (folder / "database.socket").exists(), folder, "mariadb")
+            start("slurmdbd", "-D")
+            _wait(lambda: slurm.command("sacctmgr", "--immediate", "add", "cluster", "test"), folder, "slurmdbd")
+        start("slurmctld", "-D")
+        start("slurmd", "-D")
         _wait(lambda: "idle" in slurm.command("sinfo", "--noheader", "--format=%T"), folder, "slurm")
         yield slurm
     finally:
@@ -129,6 +156,15 @@ def one_node(folder: Path, cpus: int = 2, memory: int = 64_000) -> Iterator[Slur
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
+
+
+def _database(folder: Path) -> list[str]:
+    """An empty database in the folder, that only this machine's processes reach: the options to start it with."""
+    data = ["--no-defaults", f"--datadir={folder}/database", "--user=root"]
+    install = [_which("mariadb-install-db"), *data, "--auth-root-authentication-method=normal", "--skip-test-db"]
+    subprocess.run(install, check=True, capture_output=True)
+    own = [f"--socket={folder}/database.socket", f"--pid-file={folder}/database.pid", f"--log-error={folder}/mariadb.log"]
+    return [*data, *own, "--bind-address=127.0.0.1", "--skip-grant-tables"]
 
 
 def _gres(host: str) -> str:
@@ -152,7 +188,7 @@ def _wait(ready, folder: Path, what: str, seconds: float = 60) -> None:
         except RuntimeError:
             pass  # the controller does not answer yet
         if time.monotonic() > deadline:
-            logs = "\n".join(path.read_text()[-2000:] for path in (*folder.glob("*.log"), folder / "munge.log-file"))
+            logs = "\n".join(path.read_text()[-2000:] for path in folder.glob("*.log*"))
             raise TimeoutError(f"{what} did not start:\n{logs}")
         time.sleep(0.1)
 

@@ -22,7 +22,7 @@ STUDIES = os.environ.get("SLURM_ONLY", "dfl").split()
 
 #: as wide as the node, no waiting for a shared file system, and looks at the queue as often as a test wants them
 HERE = ("--cores", "2", "--latency-wait", "5", "--seconds-between-status-checks", "2")
-HERE += ("--slurm-init-seconds-before-status-checks", "1", "--slurm-status-command", "squeue")
+HERE += ("--slurm-init-seconds-before-status-checks", "1", "--slurm-status-command")
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,20 @@ def slurm(tmp_path_factory):
         yield node
 
 
-def start(checkout: Checkout, slurm: clusters.Slurm, *arguments: str, config: tuple[str, ...] = ()) -> subprocess.Popen:
-    command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/slurm", *HERE]
+@pytest.fixture
+def slurm_with_accounts(tmp_path_factory):
+    """One where sacct alone tells the state of jobs."""
+    if reason := clusters.missing(accounts=True):
+        pytest.skip(reason)
+    with clusters.one_node(tmp_path_factory.mktemp("slurm") / "node", accounts=True) as node:
+        (node.folder / "bin" / "squeue").write_text("#!/bin/sh\nexit 1\n")
+        yield node
+
+
+def start(
+    checkout: Checkout, slurm: clusters.Slurm, *arguments: str, config: tuple[str, ...] = (), status: str = "squeue"
+) -> subprocess.Popen:
+    command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/slurm", *HERE, status]
     return subprocess.Popen(
         [*command, *arguments[:-1], "--config", "scale=smoke", *config, "--", *arguments[-1:]],
         cwd=checkout.folder,
@@ -106,6 +118,18 @@ def test_a_cancelled_job_is_retried_with_more_memory_and_ends_with_the_same_byte
     (retry,) = {read_json(path)["cluster_job"] for path in fresh.results.glob("runs/**/*.json")} - {victim}
     memory = [int(records[job]["MinMemoryNode"].removesuffix("M")) for job in (victim, retry)]
     assert memory[1] == 2 * memory[0]
+    assert files(fresh, "runs/*/*/*/*.parquet") == files(first_run[0], "runs/*/*/*/*.parquet")
+
+
+def test_the_state_of_jobs_is_read_by_sacct_where_there_are_accounts(slurm_with_accounts, fresh, first_run):
+    copy_tree(first_run[0].folder / "cache", fresh.folder / "cache")
+    run = start(fresh, slurm_with_accounts, "all", status="sacct")
+    _, told = run.communicate(timeout=1500)
+    assert run.returncode == 0, told
+    listed = slurm_with_accounts.command("sacct", "--allocations", "--noheader", "--parsable2", "--format=JobID,State")
+    states = dict(line.split("|") for line in listed.split())
+    assert set(states.values()) == {"COMPLETED"}
+    assert {read_json(path)["cluster_job"] for path in fresh.results.glob("runs/**/*.json")} <= set(states)
     assert files(fresh, "runs/*/*/*/*.parquet") == files(first_run[0], "runs/*/*/*/*.parquet")
 
 
