@@ -163,8 +163,9 @@ def _database(folder: Path) -> list[str]:
     data = ["--no-defaults", f"--datadir={folder}/database", "--user=root"]
     install = [_which("mariadb-install-db"), *data, "--auth-root-authentication-method=normal", "--skip-test-db"]
     subprocess.run(install, check=True, capture_output=True)
-    own = [f"--socket={folder}/database.socket", f"--pid-file={folder}/database.pid", f"--log-error={folder}/mariadb.log"]
-    return [*data, *own, "--bind-address=127.0.0.1", "--skip-grant-tables"]
+    own = {"socket": "database.socket", "pid-file": "database.pid", "log-error": "mariadb.log"}
+    files = [f"--{option}={folder}/{name}" for option, name in own.items()]
+    return [*data, *files, "--bind-address=127.0.0.1", "--skip-grant-tables"]
 
 
 def _gres(host: str) -> str:
