@@ -4,33 +4,41 @@ A round is FedAvg: sampling, batches, client updates, average. Beside the engine
 hand-written code that only takes the gradient steps (forward, backward, step) on batches that lie ready, and averages,
 as a loop and as one fused vmap; and, where they are installed, pfl and Flower (fedrepro.bench_peers). All take turns;
 medians with spread. `ratio` is a system's time over the engine's (the better strategy's), `not_gradients` the share of
-the engine's round that bare code of the same kind does without. In this process one thread computes; Flower has a
-process a core.
+the engine's round that bare code of the same kind does without. All may use every core: what computes in this process
+is measured with one thread and with one a core, and the better of the two is told; Flower has a process a core. `apart`
+is the largest difference of a parameter after some rounds from the bare loop on the same batches.
 
-The last case is a whole run from process start: logistic regression on 1000 clients, ten a round, 100 rounds.
+Two cases more are a whole run from process start (logistic regression on 1000 clients, ten a round, 100 rounds), and
+a study as a whole, jobs in parallel, beside as many processes of pfl as there are cores.
 
-Into results/bench/engine.csv.
+Into results/bench/engine.csv, .svg and .png.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 from torch import nn
 from torch.func import functional_call
 
 from fedrepro import bench_peers
 from fedrepro.algorithms import ALGORITHMS
-from fedrepro.bench_common import iqr, write
+from fedrepro.bench_common import iqr, side_by_side, write, write_figure
+from fedrepro.config import ROOT
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Algorithm, Problem
 from fedrepro.core.clients import strategy
@@ -39,7 +47,9 @@ from fedrepro.core.initial import build
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation, Plan, Replicate, advance, train
 from fedrepro.core.task import Task
+from fedrepro.files import read_json
 from fedrepro.models import MODELS
+from fedrepro.plotting import COLOURS, figure
 from fedrepro.training import keep_freed_memory
 
 LR, CLASSES = 0.05, 10
@@ -140,31 +150,80 @@ def measure(name: str, repeats: int) -> list[dict]:
     for way in ("loop", "vmap"):
         run_clients = strategy(way)
         calls[f"fedrepro, {way}"] = lambda run=run_clients: advance(task, [replicate], plan, run, 0)
-    pfl = bench_peers.Pfl(case, LR) if bench_peers.there("pfl") else None
-    times: dict[str, list[float]] = {system: [] for system in calls}
+    if bench_peers.there("pfl"):
+        calls["pfl"] = bench_peers.Pfl(case, LR).round
+    times: dict[tuple[str, int], list[float]] = {(system, n): [] for system in calls for n in threads()}
     for repeat in range(repeats + 1):
-        for system, call in calls.items():
-            begin = time.perf_counter()
-            call()
+        for system, n in times:
+            torch.set_num_threads(n)
+            seconds = timed(calls[system])
             if repeat:  # the first is a warm-up
-                times[system].append(time.perf_counter() - begin)
-        if pfl and repeat:
-            times.setdefault("pfl", []).extend(pfl.rounds(1))
+                times[system, n].append(seconds)
+    torch.set_num_threads(1)
+    apart = {f"fedrepro, {way}": engine_apart(case, way) for way in ("loop", "vmap")}
+    if "pfl" in calls:
+        apart["pfl"] = pfl_apart(case)
     if bench_peers.there("flwr"):  # its processes would take the others' cores: it runs alone, after them
-        times["Flower"], _ = bench_peers.flower_rounds(case, LR, repeats)
-    middle = {system: statistics.median(seconds) for system, seconds in times.items()}
-    ours = min(middle["fedrepro, loop"], middle["fedrepro, vmap"])
+        times["Flower", 1], found = bench_peers.flower_rounds(case, LR, repeats)
+        apart["Flower"] = largest_difference(found, by_hand(case, repeats + 1))
+    return [{**row, "apart": apart.get(row["system"])} for row in rows_of(name, times)]
+
+
+def engine_apart(case: Case, way: str, rounds: int = 2) -> float:
+    """The largest difference of a parameter between the engine and the bare loop on the same batches."""
+    data, task, twin = case.federation(), Task(case.build()), case.build()
+    plan, replicate = one_run(task, data, case.work, FEDAVG, rounds=rounds)
+    start = [p.detach().clone() for p in twin.parameters()]
+    for t in range(rounds):
+        advance(task, [replicate], plan, strategy(way), t)
+        rng = streams.generator("bench", 0, "batches", t)
+        drawn = case.work.draw(data.train, range(case.clients), t, rng).values()
+        total = [torch.zeros_like(p) for p in start]
+        bare_round(twin, start, [[(b.x, b.y) for b in mine] for mine in drawn], total)
+        start = total
+    named = dict(zip(dict(twin.named_parameters()), start, strict=True))
+    return largest_difference(replicate.algorithm.model(replicate.state, None, -1), named)
+
+
+def pfl_apart(case: Case) -> float:
+    """The same of pfl, whose batches come in the order of the samples."""
+    simulator = bench_peers.Pfl(case, LR)
+    simulator.rounds(1)  # two, with the one that it does not tell
+    return largest_difference(simulator.parameters(), by_hand(case, 2))
+
+
+def largest_difference(found: Mapping[str, torch.Tensor], expected: Mapping[str, torch.Tensor]) -> float:
+    return max(float((found[name] - value).abs().max()) for name, value in expected.items())
+
+
+def threads() -> list[int]:
+    return sorted({1, os.cpu_count() or 1})
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Seconds of a call, or what it says itself that it took."""
+    begin = time.perf_counter()
+    said = call()
+    return said if isinstance(said, float) else time.perf_counter() - begin
+
+
+def rows_of(case: str, times: dict[tuple[str, int], list[float]]) -> list[dict]:
+    """A row a system, with the number of threads that it is fastest with."""
+    middle = {key: statistics.median(seconds) for key, seconds in times.items()}
+    best = {system: min((key for key in times if key[0] == system), key=middle.get) for system, _ in times}
+    ours = min(middle[key] for system, key in best.items() if system.startswith("fedrepro"))
     rows = []
-    for system, seconds in times.items():
-        limit = middle.get(f"bare {system.split()[-1]}")
+    for system, key in best.items():
+        bare = best.get(f"bare {system.split()[-1]}")
         rows.append(
             {
-                "case": name,
+                "case": case,
                 "system": system,
-                "median_s": middle[system],
-                "iqr_s": iqr(seconds),
-                "ratio": middle[system] / ours,
-                "not_gradients": None if limit is None else 1 - limit / middle[system],
+                "threads": key[1],
+                "median_s": middle[key],
+                "iqr_s": iqr(times[key]),
+                "ratio": middle[key] / ours,
+                "not_gradients": None if bare is None else 1 - middle[bare] / middle[key],
             }
         )
     return rows
@@ -216,17 +275,66 @@ def measure_whole_run(repeats: int) -> list[dict]:
             command = [sys.executable, "-m", "fedrepro.bench", "--whole-run", system]
             subprocess.run(command, check=True, capture_output=True)
             times[system].append(time.perf_counter() - begin)
-    middle = {system: statistics.median(seconds) for system, seconds in times.items()}
-    return [
-        {
-            "case": "whole run, 1000 clients",
-            "system": system,
-            "median_s": middle[system],
-            "iqr_s": iqr(seconds),
-            "ratio": middle[system] / middle["fedrepro"],
-        }
-        for system, seconds in times.items()
-    ]
+    return rows_of("whole run, 1000 clients", {(system, 1): seconds for system, seconds in times.items()})
+
+
+STUDY, STUDY_SCALE = "sgld", "demo"
+STUDY_MODEL = Case("softmax", (60,), clients=10, steps=30)  # most of the study's runs; the others' model is larger
+PFL_SECONDS = 8
+
+
+def study_run(results: Path) -> tuple[float, int]:
+    """(seconds, gradient steps) of the study as `make reproduce` runs it: data, training, figures, notebook, report."""
+    command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/local", "--cores", "all"]
+    command += ["--config", f"scale={STUDY_SCALE}", f"only={STUDY}", f"results={results}", "--", "all"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    begin = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env={**os.environ, "PATH": path})
+    seconds = time.perf_counter() - begin
+    return seconds, sum(read_json(path)["gradient_steps"] for path in results.glob("*/runs/**/*.json"))
+
+
+def pfl_pace(_: int) -> float:
+    """Gradient steps a second of one process of pfl, for some seconds."""
+    torch.set_num_threads(1)
+    simulator, rounds, begin = bench_peers.Pfl(STUDY_MODEL, LR), 0, time.perf_counter()
+    while time.perf_counter() - begin < PFL_SECONDS:
+        simulator.rounds(20)
+        rounds += 21  # with the one that it does not tell
+    return rounds * STUDY_MODEL.clients * STUDY_MODEL.steps / (time.perf_counter() - begin)
+
+
+def measure_study(repeats: int) -> list[dict]:
+    """Seconds of the study's gradient steps: of the study as a whole, and of pfl's processes, one a core."""
+    times: dict[tuple[str, int], list[float]] = {("fedrepro", 1): []}
+    cores = os.cpu_count() or 1
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as folder:
+            seconds, steps = study_run(Path(folder))
+        times["fedrepro", 1].append(seconds)
+        if bench_peers.there("pfl"):
+            pace = sum(side_by_side(pfl_pace, range(cores), processes=cores))
+            times.setdefault(("pfl", 1), []).append(steps / pace)
+    return rows_of(f"study {STUDY}, {steps:,} gradient steps", times)
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """A system's time over the engine's, a panel a case."""
+    cases = table["case"].unique()
+    fig, axes = figure(2, 3, width=9.4, height=4.6)
+    for ax, case in zip(axes.flat, cases, strict=True):
+        own = table[(table["case"] == case)].iloc[::-1]
+        colours = [COLOURS[0] if system.startswith("fedrepro") else "#999999" for system in own["system"]]
+        ax.barh(own["system"], own["ratio"], color=colours, height=0.6)
+        ax.set(xscale="log", title=case, xlim=(0.5, 2.5 * own["ratio"].max()))
+        ax.axvline(1, color="#555555", linewidth=0.8, linestyle=":")
+        for place, ratio in enumerate(own["ratio"]):
+            ax.annotate(f" {ratio:.2g}" if ratio < 10 else f" {ratio:.0f}", (ratio, place), va="center", fontsize=8)
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+    for ax in axes[1]:
+        ax.set_xlabel("time, in that of the engine")
+    return fig
 
 
 def main(arguments: list[str]) -> int:
@@ -236,9 +344,15 @@ def main(arguments: list[str]) -> int:
     repeats = int(arguments[0]) if arguments else 15
     torch.set_num_threads(1)
     keep_freed_memory()
-    rows = [row for name in CASES for row in measure(name, repeats)]
-    rows += measure_whole_run(min(repeats, 5))
-    write("engine", pd.DataFrame(rows), digits=4)
+    rows = []
+    for name in CASES:
+        rows += measure(name, repeats)
+        sys.stdout.write(f"{name}: done\n")
+        sys.stdout.flush()
+    rows += [*measure_whole_run(min(repeats, 5)), *measure_study(min(repeats, 5))]
+    table = pd.DataFrame(rows)
+    write_figure("engine", draw(table))
+    write("engine", table, digits=4)
     return 0
 
 

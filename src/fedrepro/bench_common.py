@@ -9,23 +9,26 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from fedrepro import provenance
 from fedrepro.files import write_atomically, write_json
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 FOLDER = Path("results/bench")
 
 
-def two_at_a_time(call: Callable, *arguments: Sequence, warm: Sequence[str] = ()) -> list:
-    """`call` of each set of arguments, each in a process of its own; from the start, or forked from one that has
-    imported the modules `warm`, as the jobs of a local run are."""
+def side_by_side(call: Callable, *arguments: Sequence, warm: Sequence[str] = (), processes: int = 2) -> list:
+    """`call` of each set of arguments, each in a process of its own, two at a time; from the start, or forked from one
+    that has imported the modules `warm`, as the jobs of a local run are."""
     context = multiprocessing.get_context("forkserver" if warm else "spawn")  # a fork would carry over this process
     if warm:
         context.set_forkserver_preload(list(warm))
-    with ProcessPoolExecutor(2, mp_context=context, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=1) as pool:
         return list(pool.map(call, *arguments))
 
 
@@ -33,6 +36,14 @@ def iqr(seconds: Sequence[float]) -> float:
     """The distance of the quartiles."""
     quarter, _, three = statistics.quantiles(seconds, n=4)
     return three - quarter
+
+
+def write_figure(name: str, drawn: Figure) -> None:
+    """The figure as results/bench/<name>.svg and .png."""
+    from fedrepro.plotting import save  # matplotlib, which the parts that only measure do without
+
+    for kind in ("svg", "png"):
+        write_atomically(FOLDER / f"{name}.{kind}", save(drawn, kind))
 
 
 def write(name: str, table: pd.DataFrame, digits: int, told: str = "", **about: Any) -> None:

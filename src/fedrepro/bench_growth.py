@@ -25,16 +25,15 @@ from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from fedrepro.algorithms import ALGORITHMS
 from fedrepro.bench import one_run
-from fedrepro.bench_common import FOLDER, iqr, write
+from fedrepro.bench_common import iqr, write, write_figure
 from fedrepro.core import streams
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.initial import build
 from fedrepro.core.rounds import advance
 from fedrepro.core.task import Task
-from fedrepro.files import write_atomically
 from fedrepro.models import MODELS
-from fedrepro.plotting import COLOURS, figure, save
+from fedrepro.plotting import COLOURS, figure
 from fedrepro.training import keep_freed_memory
 
 SAMPLES, INPUTS, CLASSES = 10, 60, 10
@@ -162,9 +161,7 @@ def main(arguments: list[str]) -> int:
     torch.set_num_threads(1)
     keep_freed_memory()
     table = measure(int(arguments[0]) if arguments else 15)
-    drawn = draw(table)
-    for kind in ("svg", "png"):
-        write_atomically(FOLDER / f"growth.{kind}", save(drawn, kind))
+    write_figure("growth", draw(table))
     write("growth", table, digits=4)
     return 0
 

@@ -85,6 +85,10 @@ class Pfl:
         )
         return list(np.diff(ends))
 
+    def round(self) -> float:
+        """Seconds of one round."""
+        return self.rounds(1)[0]
+
     def parameters(self) -> dict[str, Tensor]:
         return {k: v.detach().clone() for k, v in self.module.named_parameters()}
 

@@ -15,7 +15,16 @@ def test_every_system_is_measured_and_the_bare_ones_have_no_overhead():
     rows = bench.measure("softmax 60-10", repeats=2)
     assert [r["system"] for r in rows] == ["bare loop", "bare vmap", "fedrepro, loop", "fedrepro, vmap"]
     assert [r["not_gradients"] for r in rows[:2]] == [0, 0]
-    assert all(r["median_s"] > 0 and r["not_gradients"] < 1 for r in rows)
+    assert all(r["median_s"] > 0 and r["not_gradients"] < 1 and r["threads"] in bench.threads() for r in rows)
+    assert all(r["apart"] < 1e-6 for r in rows[2:])
+
+
+def test_a_system_is_told_with_the_threads_that_it_is_fastest_with():
+    times = {("fedrepro, loop", 1): [2.0, 2.0], ("fedrepro, loop", 2): [1.0, 1.0], ("bare loop", 1): [0.9, 0.9]}
+    ours, bare = bench.rows_of("a case", times)
+    assert (ours["threads"], ours["median_s"], ours["ratio"]) == (2, 1.0, 1.0)
+    assert bare["ratio"] == pytest.approx(0.9)
+    assert ours["not_gradients"] == pytest.approx(0.1)
 
 
 def test_both_bare_rounds_compute_the_same_model():
