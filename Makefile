@@ -66,11 +66,12 @@ check-reference: $(STAMP) ## hold the results of a fresh run (of SCALE) against 
 $(BENCH_STAMP): $(STAMP) envs/bench.sh envs/bench.txt
 	@sh envs/bench.sh $@
 
-bench: $(BENCH_STAMP) ## measure the engine beside pfl, Flower and bare code, how it grows, Gaussian processes, linear models, data; into results/bench
+bench: $(BENCH_STAMP) ## measure the engine beside pfl, Flower and bare code, how it grows, Gaussian processes, linear models, data, and where the time of the last run of SCALE went; into results/bench
 	@.venv-bench/bin/python -m fedrepro.bench $(ARGS)
 	@$(BIN)/python -m fedrepro.bench_growth
 	@$(BIN)/python -m fedrepro.bench_gp
 	@$(BIN)/python -m fedrepro.bench_linear
+	@[ ! -d results/$(SCALE)/benchmarks ] || $(BIN)/python -m fedrepro.bench_workflow results/$(SCALE)
 	@$(BIN)/python -m fedrepro.bench_data $(if $(DATA_DIR),$(call quote,$(DATA_DIR)))
 
 lock: $(STAMP) ## resolve pyproject.toml anew into envs/requirements.lock (needs uv)

@@ -1,6 +1,7 @@
 """The reference run that is committed: results/reference, laid out as results/<scale>, each study from one scale.
 
     python -m fedrepro.reference keep results/paper dfl omni    # take these studies' results over, build the report
+    python -m fedrepro.reference keep-bench results/bench       # the last `make bench`
     python -m fedrepro.reference check results/demo             # hold a fresh run against it (make check-reference)
 
 What is kept of a study: its ledger, its artefacts and the manifests of its runs. The tidy tables and the executed
@@ -58,6 +59,19 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
                     write_atomically(target, with_fewer_colours(path.read_bytes()))
                 else:
                     shutil.copyfile(path, target)
+    build(reference, config)
+
+
+def keep_bench(bench: Path, reference: Path = REFERENCE, config: Path = ROOT / "config") -> None:
+    """Take over the tables and figures of `make bench`."""
+    if not (bench / "engine.csv").is_file():
+        raise UserError(f"{bench}: there is no engine.csv: run `make bench` first")
+    shutil.rmtree(reference / "bench", ignore_errors=True)
+    for path in sorted(bench.iterdir()):
+        content = path.read_bytes()
+        write_atomically(
+            reference / "bench" / path.name, with_fewer_colours(content) if path.suffix == ".png" else content
+        )
     build(reference, config)
 
 
@@ -164,12 +178,15 @@ def main(arguments: Sequence[str]) -> int:
                 write_readme()
                 sys.stdout.write(f"results/reference: {size() / 1e6:.1f} MB\n")
                 return 0
+            case ["keep-bench", folder]:
+                keep_bench(Path(folder))
+                return 0
             case ["check", folder]:
                 told, found = check(Path(folder))
                 sys.stdout.write("\n".join([*found, told, f"{len(found)} differences" if found else "no difference"]))
                 sys.stdout.write("\n")
                 return 1 if found else 0
-        raise UserError("usage: python -m fedrepro.reference keep RESULTS STUDY… | check RESULTS")
+        raise UserError("usage: python -m fedrepro.reference keep RESULTS STUDY… | keep-bench BENCH | check RESULTS")
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

@@ -152,6 +152,19 @@ def test_a_fresh_run_is_checked_with_its_artefacts(kept, results):
     ]
 
 
+def test_the_last_bench_takes_the_place_of_an_older_one_and_is_on_the_page(kept, tmp_path):
+    bench = tmp_path / "bench"
+    with pytest.raises(UserError, match=r"there is no engine\.csv"):
+        reference.keep_bench(bench, kept, ROOT / "config")
+    bench.mkdir()
+    (bench / "engine.csv").write_text("case,system,ratio\nsoftmax,pfl,27.34\n")
+    (kept / "bench").mkdir()
+    (kept / "bench" / "older.csv").touch()
+    reference.keep_bench(bench, kept, ROOT / "config")
+    assert [path.name for path in (kept / "bench").iterdir()] == ["engine.csv"]
+    assert "27.34" in (kept / "report" / "index.html").read_text()
+
+
 def test_without_a_run_there_is_nothing_to_check(kept, tmp_path):
     with pytest.raises(UserError, match="there is no ledger to compare"):
         reference.check(tmp_path / "nothing", kept)

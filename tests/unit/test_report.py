@@ -204,6 +204,19 @@ def test_cost_failures_assumed_errata_and_notebooks(results):
     assert "../notebooks/dfl.html" in [link.get("href") for link in page.all("a")]
 
 
+def test_the_bench_is_shown_where_there_is_one(results):
+    assert "speed" not in build(results)[1].ids
+    bench = results.parent / "bench"
+    bench.mkdir()
+    (bench / "engine.csv").write_text("case,system,ratio\nsoftmax,pfl,27.34\n")
+    (bench / "engine.png").write_bytes(next(results.glob("artefacts/*/*.png")).read_bytes())
+    _, page = build(results)
+    assert "speed" in page.ids
+    assert "A round beside other simulators and bare code" in page.text
+    assert "27.34" in page.text
+    assert "What a round costs as clients become many" not in page.text
+
+
 def test_table_is_html_and_says_when_it_is_cut(tmp_path):
     write_artefact(tmp_path, "dfl/table1", kind="table", rows=formats.MAX_ROWS)
     _, page = build(tmp_path)

@@ -21,6 +21,7 @@ from fedrepro.report.claims import link_claims, read_claims, summary_of
 from fedrepro.report.cost import cost_of
 from fedrepro.report.formats import MAX_ROWS, relative_url
 from fedrepro.report.gather import read_failures, read_manifests, read_records
+from fedrepro.report.speed import read_speed
 
 __all__ = ["build_report"]
 
@@ -83,6 +84,7 @@ def build_report(results: Path, output: Path, *, scale: str, studies: list[str],
         scale_note=SCALE_NOTES.get(scale, ""),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        speed=read_speed(results, output.parent, problems, embed=embed),
         studies=shown,
         style=Markup(style),
         summary=summary_of(claims, shown),

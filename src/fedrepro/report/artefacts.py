@@ -41,7 +41,7 @@ def read_artefacts(
         kind = "table" if info.get("kind") == "table" else "figure"
         source = as_text(info.get("source"))
         files = {suffix: path.with_suffix(f".{suffix}") for suffix in MIME}
-        picture = _picture(files) if kind == "figure" else None
+        picture = picture_of(files) if kind == "figure" else None
         artefact = {
             "id": name,
             "study": path.parent.name,
@@ -56,8 +56,8 @@ def read_artefacts(
             "diverged": int(as_float(info.get("diverged"))),
             "picture": picture,
             "broad": kind == "table" or (picture is not None and picture["width"] > 1.8 * picture["height"] > 0),
-            "table": _table(files["csv"], results, problems) if kind == "table" else None,
-            "downloads": _downloads(name, files, page_folder, has_picture=kind == "figure", embed=embed),
+            "table": table_of(files["csv"], results, problems) if kind == "table" else None,
+            "downloads": downloads_of(name, files, page_folder, has_picture=kind == "figure", embed=embed),
             "provenance": _provenance(info, manifests),
             "claims": [],
         }
@@ -65,7 +65,7 @@ def read_artefacts(
     return sorted(artefacts, key=lambda item: (item["added"], natural(item["id"])))
 
 
-def _picture(files: dict[str, Path]) -> dict | None:
+def picture_of(files: dict[str, Path]) -> dict | None:
     """{uri, width, height} of the png, or of the svg where there is no png; None without either."""
     for suffix in ("png", "svg"):
         if files[suffix].is_file():
@@ -77,7 +77,7 @@ def _picture(files: dict[str, Path]) -> dict | None:
     return None
 
 
-def _table(path: Path, root: Path, problems: list[str]) -> dict | None:
+def table_of(path: Path, root: Path, problems: list[str]) -> dict | None:
     """{head, rows: [[(shown, exact)]], numeric: [bool a column], total} of a csv file, cut at MAX_ROWS."""
     rows = read(path, root, parse_csv, problems)
     if not rows:
@@ -95,7 +95,7 @@ def _table(path: Path, root: Path, problems: list[str]) -> dict | None:
     }
 
 
-def _downloads(name: str, files: dict[str, Path], page_folder: Path, *, has_picture: bool, embed: bool) -> list[dict]:
+def downloads_of(name: str, files: dict[str, Path], page_folder: Path, *, has_picture: bool, embed: bool) -> list[dict]:
     """{suffix, file, url, beside} for each file there is.
 
     The url of a png that the page already shows is empty: the script takes it from the picture, so that the

@@ -1,0 +1,61 @@
+"""`make bench`, the workflow: where the time of a whole run went, from its benchmark files and manifests. Into
+results/bench/workflow.csv.
+
+A line a rule: its jobs, their seconds, and these as a share of the time that all cores had from the first job's start
+to the last one's end. What of training is not its rounds (starting a process, reading data, writing) and what no job
+took is what the workflow itself costs.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pandas as pd
+
+from fedrepro.bench_common import write
+from fedrepro.errors import UserError
+from fedrepro.files import read_json
+
+TRAINING = "train_algorithm"
+
+
+def measure(results: Path, cores: int) -> tuple[pd.DataFrame, float]:
+    """(a row a rule, seconds from the first job's start to the last one's end)."""
+    seconds, begin, end = defaultdict(list), float("inf"), 0.0
+    for path in (results / "benchmarks").rglob("*.tsv"):
+        with path.open(newline="") as file:
+            took = float(next(csv.DictReader(file, delimiter="\t"))["s"])
+        finished = path.stat().st_mtime
+        seconds[path.relative_to(results / "benchmarks").parts[0].removesuffix(".tsv")].append(took)
+        begin, end = min(begin, finished - took), max(end, finished)
+    if not seconds:
+        raise UserError(f"{results}: there is no benchmark of a job: run `make reproduce` first")
+    wall = end - begin
+    rounds = [read_json(path)["seconds"] for path in results.glob("runs/**/*.json")]
+    rows = [(rule, len(took), sum(took)) for rule, took in seconds.items()]
+    rows.sort(key=lambda row: -row[2])
+    rows += [
+        (f"{TRAINING}: its rounds alone", len(rounds), sum(rounds)),
+        ("no job", 0, cores * wall - sum(sum(took) for took in seconds.values())),
+        ("all but training's rounds", 0, cores * wall - sum(rounds)),
+    ]
+    table = pd.DataFrame(rows, columns=["rule", "jobs", "seconds"])
+    return table.assign(share=table["seconds"] / (cores * wall)), wall
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        table, wall = measure(Path(arguments[0]), os.cpu_count() or 1)
+    except UserError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    write("workflow", table, digits=3, told=f"from first to last: {wall:.0f} s\n", wall_s=wall, results=arguments[0])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,37 @@
+"""Where the time of a run went."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from fedrepro import bench_workflow
+from fedrepro.errors import UserError
+from fedrepro.files import write_json
+
+
+def test_shares_are_of_the_time_of_all_cores(tmp_path):
+    """Two cores for 10 s: training 0–8 s of which 7 s are rounds, a figure 8–10 s, nothing on the other core."""
+    for name, took, ended in (("train_algorithm/dfl/line/dfl/0-1", 8, 1008), ("render_artefact/dfl/fig1", 2, 1010)):
+        path = tmp_path / "benchmarks" / f"{name}.tsv"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"s\th:m:s\n{took}\t0:00:0{took}\n")
+        os.utime(path, (ended, ended))
+    write_json(tmp_path / "runs" / "dfl" / "line" / "dfl" / "0-1.json", {"seconds": 7.0})
+    table, wall = bench_workflow.measure(tmp_path, cores=2)
+    assert wall == 10
+    assert table.set_index("rule")["share"].to_dict() == pytest.approx(
+        {
+            "train_algorithm": 0.4,
+            "render_artefact": 0.1,
+            "train_algorithm: its rounds alone": 0.35,
+            "no job": 0.5,
+            "all but training's rounds": 0.65,
+        }
+    )
+
+
+def test_a_folder_without_a_run_is_named(tmp_path):
+    with pytest.raises(UserError, match="there is no benchmark of a job"):
+        bench_workflow.measure(tmp_path, cores=2)
