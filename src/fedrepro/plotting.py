@@ -15,6 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
@@ -84,13 +85,16 @@ def table_figure(table: pd.DataFrame, title: str) -> Figure:
     cells = [[_cell(v) for v in row] for row in table.itertuples(index=False)]
     columns = zip(table.columns, *cells, strict=True)
     letters = np.array([2 + max(len(str(cell)) for cell in column) for column in columns])  # each as wide as it needs
-    fig, axes = plt.subplots(figsize=(max(4.0, 0.075 * letters.sum()), 0.4 + 0.2 * (len(table) + 1)))
-    axes.axis("off")
-    axes.set_title(title, loc="left")
-    place = {"bbox": [0, 0, 1, 1], "colWidths": (letters / letters.sum()).tolist()}
-    drawn = axes.table(cells, colLabels=list(table.columns), cellLoc="left", colLoc="left", edges="horizontal", **place)
-    drawn.auto_set_font_size(False)
-    drawn.set_fontsize(8)
+    width, height = max(4.0, 0.075 * letters.sum()), 0.4 + 0.2 * (len(table) + 1)
+    fig = Figure(figsize=(width, height), layout="none")  # every place is known: nothing to be laid out
+    left = (np.cumsum(letters) - letters) / letters.sum() * (1 - 0.2 / width) + 0.1 / width
+    fig.text(0.1 / width, 1 - 0.16 / height, title, fontsize=STYLE["axes.titlesize"], va="center")
+    for line, row in enumerate([list(table.columns), *cells]):
+        middle = 1 - (0.4 + 0.2 * line) / height
+        for place, cell in zip(left, row, strict=True):
+            fig.text(place, middle, cell, fontsize=8, va="center", parse_math=False)
+        below = middle - 0.1 / height
+        fig.add_artist(Line2D([0.1 / width, 1 - 0.1 / width], [below, below], color="#bbbbbb", linewidth=0.5))
     return fig
 
 

@@ -45,8 +45,8 @@ MODULES = (
 
 
 def start() -> None:
-    """Begin a warm process for the jobs of this one, where that is possible and not switched off."""
-    if os.environ.get(VARIABLE) == "off" or not sys.platform.startswith("linux"):
+    """Begin a warm process for the jobs of this one, where that is possible, not switched off and none is there."""
+    if os.environ.get(VARIABLE) or not sys.platform.startswith("linux"):
         return
     folder = Path(tempfile.mkdtemp(prefix="fedrepro-"))
     os.environ[VARIABLE] = str(folder / "socket")
