@@ -52,10 +52,7 @@ def test_a_band_is_median_and_range_over_seeds():
 
 def test_a_table_as_a_picture_shows_every_cell():
     drawn = plotting.table_figure(pd.DataFrame({"method": ["fedavg"], "loss": [0.123456]}), "Table 1")
-    axes = drawn.axes[0]
-    texts = {cell.get_text().get_text() for cell in axes.tables[0].get_celld().values()}
-    assert texts == {"method", "loss", "fedavg", "0.1235"}
-    assert axes.get_title(loc="left") == "Table 1"
+    assert [text.get_text() for text in drawn.texts] == ["Table 1", "method", "loss", "fedavg", "0.1235"]
 
 
 def heights(fig) -> list[float]:
