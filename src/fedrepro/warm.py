@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import json
 import os
 import runpy
@@ -57,6 +58,14 @@ def start() -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # the terminal's interrupt is for the run, which then ends its jobs
     )
+
+
+def several_asked_for(command: Sequence[str]) -> bool:
+    """Whether this command line of snakemake names several jobs, as a cluster's job does in which ours share a place."""
+    if "--target-jobs" not in command:
+        return False
+    asked = itertools.takewhile(lambda word: not word.startswith("--"), command[command.index("--target-jobs") + 1 :])
+    return len(list(asked)) > 1
 
 
 # --- a job ------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fedrepro.config import ROOT
-from fedrepro.warm import VARIABLE
+from fedrepro.warm import VARIABLE, several_asked_for
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs start warm on Linux only")
 
@@ -73,6 +73,18 @@ def run(path: Path, address: Path | str, **options) -> subprocess.CompletedProce
     return subprocess.run(
         command, env=environment(**{VARIABLE: str(address)}, COLOUR="blue"), capture_output=True, text=True, **options
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "several"),
+    [
+        (["--cores", "2"], False),
+        (["--target-jobs", "render:a=1", "--cores", "2"], False),
+        (["--target-jobs", "render:a=1", "render:a=2", "--cores", "2"], True),
+    ],
+)
+def test_a_clusters_job_with_several_of_ours_is_known_by_its_command(words, several):
+    assert several_asked_for(["snakemake", "--snakefile", "Snakefile", *words]) is several
 
 
 def test_a_job_runs_in_a_fork_with_its_own_folder_environment_and_files(server, tmp_path):

@@ -5,7 +5,7 @@ from fedrepro.files import check_writable
 
 if workflow.is_main_process:
     running.clear_left_overs(LAYOUT.results, lambda text: print(text, file=sys.stderr))
-elif len(workflow.dag_settings.target_jobs) > 1:
+elif warm.several_asked_for(sys.argv):
     warm.start()  # a cluster's job in which several of ours share a place; those inside find it
 
 
