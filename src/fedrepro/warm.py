@@ -61,7 +61,7 @@ def start() -> None:
 
 
 def several_asked_for(command: Sequence[str]) -> bool:
-    """Whether a command line of snakemake names several jobs, as that of a cluster's job does in which ours share a place."""
+    """Whether a command line of snakemake names several jobs: a cluster's, in which several of ours share a place."""
     if "--target-jobs" not in command:
         return False
     asked = itertools.takewhile(lambda word: not word.startswith("--"), command[command.index("--target-jobs") + 1 :])
