@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from fedrepro import experiment
 from fedrepro.config import read_yaml
 from fedrepro.files import read_json
 from tests import slurm as clusters
-from tests.workflow.conftest import Checkout, copy_checkout, copy_tree
+from tests.workflow.conftest import SMOKE_STUDIES, Checkout, copy_checkout, copy_tree
 
 pytestmark = pytest.mark.workflow
 
-#: what goes through slurm: the whole workflow a second time would double the time of all tests
-STUDIES = os.environ.get("SLURM_ONLY", "dfl").split()
+#: what goes through slurm: everything that went through the local run; SLURM_ONLY="dfl" is a short way to look
+STUDIES = os.environ.get("SLURM_ONLY", "").split() or SMOKE_STUDIES or list(experiment.STUDIES)
 
 #: as wide as the node, no waiting for a shared file system, and looks at the queue as often as a test wants them
 HERE = ("--cores", "2", "--latency-wait", "5", "--seconds-between-status-checks", "2")
