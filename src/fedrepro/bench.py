@@ -37,7 +37,7 @@ from torch.func import functional_call
 
 from fedrepro import bench_peers
 from fedrepro.algorithms import ALGORITHMS
-from fedrepro.bench_common import iqr, side_by_side, write, write_figure
+from fedrepro.bench_common import iqr, write, write_figure
 from fedrepro.config import ROOT
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Algorithm, Problem
@@ -294,8 +294,8 @@ def study_run(results: Path) -> tuple[float, int]:
     return seconds, sum(read_json(path)["gradient_steps"] for path in results.glob("*/runs/**/*.json"))
 
 
-def pfl_pace(_: int) -> float:
-    """Gradient steps a second of one process of pfl, for some seconds."""
+def pfl_pace() -> float:
+    """Gradient steps a second of pfl in this process, for some seconds."""
     torch.set_num_threads(1)
     simulator, rounds, begin = bench_peers.Pfl(STUDY_MODEL, LR), 0, time.perf_counter()
     while time.perf_counter() - begin < PFL_SECONDS:
@@ -304,26 +304,32 @@ def pfl_pace(_: int) -> float:
     return rounds * STUDY_MODEL.clients * STUDY_MODEL.steps / (time.perf_counter() - begin)
 
 
+def pfl_paces(processes: int) -> list[float]:
+    """The same in several processes at once; its own would not do: pfl wants to be in a main process."""
+    command = [sys.executable, "-m", "fedrepro.bench", "--pfl-pace"]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+    return [float(process.communicate()[0].split()[-1]) for process in running]
+
+
 def measure_study(repeats: int) -> list[dict]:
     """Seconds of the study's gradient steps: of the study as a whole, and of pfl's processes, one a core."""
     times: dict[tuple[str, int], list[float]] = {("fedrepro", 1): []}
-    cores = os.cpu_count() or 1
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as folder:
             seconds, steps = study_run(Path(folder))
         times["fedrepro", 1].append(seconds)
         if bench_peers.there("pfl"):
-            pace = sum(side_by_side(pfl_pace, range(cores), processes=cores))
+            pace = sum(pfl_paces(os.cpu_count() or 1))
             times.setdefault(("pfl", 1), []).append(steps / pace)
-    return rows_of(f"study {STUDY}, {steps:,} gradient steps", times)
+    return rows_of(f"study {STUDY}, {steps / 1e6:.3g} M steps", times)
 
 
 def draw(table: pd.DataFrame) -> Figure:
     """A system's time over the engine's, a panel a case."""
     cases = table["case"].unique()
-    fig, axes = figure(2, 3, width=9.4, height=4.6)
+    fig, axes = figure(2, 3, width=9.4, height=2.1)
     for ax, case in zip(axes.flat, cases, strict=True):
-        own = table[(table["case"] == case)].iloc[::-1]
+        own = table[table["case"] == case].iloc[::-1]
         colours = [COLOURS[0] if system.startswith("fedrepro") else "#999999" for system in own["system"]]
         ax.barh(own["system"], own["ratio"], color=colours, height=0.6)
         ax.set(xscale="log", title=case, xlim=(0.5, 2.5 * own["ratio"].max()))
@@ -340,6 +346,9 @@ def draw(table: pd.DataFrame) -> Figure:
 def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--whole-run"]:
         whole_run(arguments[1])
+        return 0
+    if arguments == ["--pfl-pace"]:
+        sys.stdout.write(f"{pfl_pace()}\n")
         return 0
     repeats = int(arguments[0]) if arguments else 15
     torch.set_num_threads(1)

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 FOLDER = Path("results/bench")
 
 
-def side_by_side(call: Callable, *arguments: Sequence, warm: Sequence[str] = (), processes: int = 2) -> list:
+def two_at_a_time(call: Callable, *arguments: Sequence, warm: Sequence[str] = ()) -> list:
     """`call` of each set of arguments, each in a process of its own, two at a time; from the start, or forked from one
     that has imported the modules `warm`, as the jobs of a local run are."""
     context = multiprocessing.get_context("forkserver" if warm else "spawn")  # a fork would carry over this process
     if warm:
         context.set_forkserver_preload(list(warm))
-    with ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(2, mp_context=context, max_tasks_per_child=1) as pool:
         return list(pool.map(call, *arguments))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedrepro.bench_common import side_by_side, write
+from fedrepro.bench_common import two_at_a_time, write
 from fedrepro.core import streams
 from fedrepro.datasets import DATASETS, Source
 from fedrepro.datasets.catalogue import present
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     rows, totals = [], {}
     for mode, names in (("standin", [n for n, e in DATASETS.items() if e.files]), ("real", here)):
         begin = time.perf_counter()
-        rows += side_by_side(measure, names, [mode] * len(names), [folders] * len(names))
+        rows += two_at_a_time(measure, names, [mode] * len(names), [folders] * len(names))
         totals[mode] = time.perf_counter() - begin
     told = "".join(f"{mode}, all, two at a time: {s:.1f} s\n" for mode, s in totals.items())
     write("data", pd.DataFrame(rows), digits=2, told=told, two_processes_s=totals)

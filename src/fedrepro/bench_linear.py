@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedrepro.bench_common import side_by_side, write
+from fedrepro.bench_common import two_at_a_time, write
 from fedrepro.experiment import Experiment, load_experiment
 from fedrepro.files import read_json
 
@@ -79,9 +79,9 @@ def measure(config: Path, scale: str = "paper", cases: Mapping = CASES) -> pd.Da
             folders = [Path(folder) / name for name in names]
             for path in folders:
                 path.mkdir()
-            side_by_side(prepare, chosen, folders)
+            two_at_a_time(prepare, chosen, folders)
             begin = time.perf_counter()
-            parts = side_by_side(train, chosen, [algorithm] * len(names), folders, warm=IMPORTED)
+            parts = two_at_a_time(train, chosen, [algorithm] * len(names), folders, warm=IMPORTED)
             found = [{"what": what, **row} for row in parts]
             seconds = time.perf_counter() - begin
         whole = {
