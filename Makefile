@@ -68,11 +68,11 @@ $(BENCH_STAMP): $(STAMP) envs/bench.sh envs/bench.txt
 
 bench: $(BENCH_STAMP) ## measure the engine beside pfl, Flower and bare code, how it grows, Gaussian processes, linear models, data, and where the time of the last run of SCALE went; into results/bench
 	@.venv-bench/bin/python -m fedrepro.bench $(ARGS)
-	@$(BIN)/python -m fedrepro.bench_growth
-	@$(BIN)/python -m fedrepro.bench_gp
-	@$(BIN)/python -m fedrepro.bench_linear
-	@[ ! -d results/$(SCALE)/benchmarks ] || $(BIN)/python -m fedrepro.bench_workflow results/$(SCALE)
-	@$(BIN)/python -m fedrepro.bench_data $(if $(DATA_DIR),$(call quote,$(DATA_DIR)))
+	@$(BIN)/python -m fedrepro.bench.growth
+	@$(BIN)/python -m fedrepro.bench.gp
+	@$(BIN)/python -m fedrepro.bench.linear
+	@[ ! -d results/$(SCALE)/benchmarks ] || $(BIN)/python -m fedrepro.bench.workflow results/$(SCALE)
+	@$(BIN)/python -m fedrepro.bench.data $(if $(DATA_DIR),$(call quote,$(DATA_DIR)))
 
 lock: $(STAMP) ## resolve pyproject.toml anew into envs/requirements.lock (needs uv)
 	@uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --extra dev \

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from torch.profiler import ProfilerActivity, profile
 
-from fedrepro.bench import FEDAVG, Case, one_run
+from fedrepro.bench.rounds import FEDAVG, Case, one_run
 from fedrepro.core.clients import strategy
 from fedrepro.core.rounds import advance
 from fedrepro.core.task import Task

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedrepro.bench_common import two_at_a_time, write
+from fedrepro.bench.common import two_at_a_time, write
 from fedrepro.core import streams
 from fedrepro.datasets import DATASETS, Source
 from fedrepro.datasets.catalogue import present

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedrepro.bench_data import measure
+from fedrepro.bench.data import measure
 
 
 def test_a_stand_in_is_measured_with_its_size_and_memory():

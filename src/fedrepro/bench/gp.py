@@ -20,7 +20,7 @@ from torch import Tensor
 
 from fedrepro.algorithms.fgpr import FGPR
 from fedrepro.algorithms.gp_separate import GPSeparate
-from fedrepro.bench_common import write
+from fedrepro.bench.common import write
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Problem
 from fedrepro.core.clients import strategy

@@ -1,44 +1,26 @@
-"""`make bench`: the engine's round beside hand-written code and other simulators, as ratios in one run.
+"""A round of FedAvg by the engine, with either strategy, beside bare code and other simulators, all taking turns.
 
-A round is FedAvg: sampling, batches, client updates, average. Beside the engine's, with either strategy, stand
-hand-written code that only takes the gradient steps (forward, backward, step) on batches that lie ready, and averages,
-as a loop and as one fused vmap; and, where they are installed, pfl and Flower (fedrepro.bench_peers). All take turns;
-medians with spread. `ratio` is a system's time over the engine's (the better strategy's), `not_gradients` the share of
-the engine's round that bare code of the same kind does without. All may use every core: what computes in this process
-is measured with one thread and with one a core, and the better of the two is told; Flower has a process a core. `apart`
-is the largest difference of a parameter after some rounds from the bare loop on the same batches.
-
-Two cases more are a whole run from process start (logistic regression on 1000 clients, ten a round, 100 rounds), and
-a study as a whole, jobs in parallel, beside as many processes of pfl as there are cores.
-
-Into results/bench/engine.csv, .svg and .png.
+Bare code only takes the gradient steps (forward, backward, step) on batches that lie ready, and averages: as a loop and
+as one fused vmap.
 """
 
 from __future__ import annotations
 
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 import torch.nn.functional as F
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
 from torch import nn
 from torch.func import functional_call
 
-from fedrepro import bench_peers
 from fedrepro.algorithms import ALGORITHMS
-from fedrepro.bench_common import iqr, write, write_figure
-from fedrepro.config import ROOT
+from fedrepro.bench import peers
+from fedrepro.bench.common import iqr
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Algorithm, Problem
 from fedrepro.core.clients import strategy
@@ -47,10 +29,7 @@ from fedrepro.core.initial import build
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation, Plan, Replicate, advance, train
 from fedrepro.core.task import Task
-from fedrepro.files import read_json
 from fedrepro.models import MODELS
-from fedrepro.plotting import COLOURS, figure
-from fedrepro.training import keep_freed_memory
 
 LR, CLASSES = 0.05, 10
 FEDAVG = ALGORITHMS["fedavg"](lr=LR)
@@ -150,8 +129,8 @@ def measure(name: str, repeats: int) -> list[dict]:
     for way in ("loop", "vmap"):
         run_clients = strategy(way)
         calls[f"fedrepro, {way}"] = lambda run=run_clients: advance(task, [replicate], plan, run, 0)
-    if bench_peers.there("pfl"):
-        calls["pfl"] = bench_peers.Pfl(case, LR).round
+    if peers.there("pfl"):
+        calls["pfl"] = peers.Pfl(case, LR).round
     times: dict[tuple[str, int], list[float]] = {(system, n): [] for system in calls for n in threads()}
     for repeat in range(repeats + 1):
         for system, n in times:
@@ -163,8 +142,8 @@ def measure(name: str, repeats: int) -> list[dict]:
     apart = {f"fedrepro, {way}": engine_apart(case, way) for way in ("loop", "vmap")}
     if "pfl" in calls:
         apart["pfl"] = pfl_apart(case)
-    if bench_peers.there("flwr"):  # its processes would take the others' cores: it runs alone, after them
-        times["Flower", 1], found = bench_peers.flower_rounds(case, LR, repeats)
+    if peers.there("flwr"):  # its processes would take the others' cores: it runs alone, after them
+        times["Flower", 1], found = peers.flower_rounds(case, LR, repeats)
         apart["Flower"] = largest_difference(found, by_hand(case, repeats + 1))
     return [{**row, "apart": apart.get(row["system"])} for row in rows_of(name, times)]
 
@@ -187,7 +166,7 @@ def engine_apart(case: Case, way: str, rounds: int = 2) -> float:
 
 def pfl_apart(case: Case) -> float:
     """The same of pfl, whose batches come in the order of the samples."""
-    simulator = bench_peers.Pfl(case, LR)
+    simulator = peers.Pfl(case, LR)
     simulator.rounds(1)  # two, with the one that it does not tell
     return largest_difference(simulator.parameters(), by_hand(case, 2))
 
@@ -229,26 +208,11 @@ def rows_of(case: str, times: dict[tuple[str, int], list[float]]) -> list[dict]:
     return rows
 
 
-WHOLE_RUN = Case("softmax", (60,), clients=1000, steps=1)  # FLUTE's published comparison
-WHOLE_RUN_SAMPLED, WHOLE_RUN_ROUNDS = 10, 100
-
-
-def whole_run(system: str) -> None:
-    """The whole run, in this process."""
-    case, sampled, rounds = WHOLE_RUN, WHOLE_RUN_SAMPLED, WHOLE_RUN_ROUNDS
-    if system == "Flower":
-        bench_peers.flower_rounds(case, LR, rounds - 1, sampled=sampled)
-    elif system == "pfl":
-        bench_peers.Pfl(case, LR, sampled=sampled).rounds(rounds - 1)
-    else:
-        engine_model(case, rounds, sampled)
-
-
 def by_hand(case: Case, rounds: int) -> dict[str, torch.Tensor]:
     """The model after rounds of the bare loop, every client's batches in the order of its samples."""
     model, size = case.build(), case.batch
     start = [p.detach().clone() for p in model.parameters()]
-    clients = bench_peers.client_tensors(case)
+    clients = peers.client_tensors(case)
     batches = [list(zip(x.split(size), y.split(size), strict=True)) for x, y in clients]
     for _ in range(rounds):
         total = [torch.zeros_like(p) for p in start]
@@ -263,107 +227,3 @@ def engine_model(case: Case, rounds: int, sampled: int | None = None) -> Params:
     plan, replicate = one_run(task, case.federation(), case.work, FEDAVG, sampled, rounds)
     train(task, [replicate], plan, lambda works: strategy("vmap"))
     return replicate.algorithm.model(replicate.state, None, -1)
-
-
-def measure_whole_run(repeats: int) -> list[dict]:
-    """Seconds from the start of a process to its end, of every system that is there."""
-    systems = ["fedrepro", *(s for s, module in (("pfl", "pfl"), ("Flower", "flwr")) if bench_peers.there(module))]
-    times: dict[str, list[float]] = {system: [] for system in systems}
-    for _ in range(repeats):
-        for system in systems:
-            begin = time.perf_counter()
-            command = [sys.executable, "-m", "fedrepro.bench", "--whole-run", system]
-            subprocess.run(command, check=True, capture_output=True)
-            times[system].append(time.perf_counter() - begin)
-    return rows_of("whole run, 1000 clients", {(system, 1): seconds for system, seconds in times.items()})
-
-
-STUDY, STUDY_SCALE = "sgld", "demo"
-STUDY_MODEL = Case("softmax", (60,), clients=10, steps=30)  # most of the study's runs; the others' model is larger
-PFL_SECONDS = 8
-
-
-def study_run(results: Path) -> tuple[float, int]:
-    """(seconds, gradient steps) of the study as `make reproduce` runs it: data, training, figures, notebook, report."""
-    command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/local", "--cores", "all"]
-    command += ["--config", f"scale={STUDY_SCALE}", f"only={STUDY}", f"results={results}", "--", "all"]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    begin = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env={**os.environ, "PATH": path})
-    seconds = time.perf_counter() - begin
-    return seconds, sum(read_json(path)["gradient_steps"] for path in results.glob("*/runs/**/*.json"))
-
-
-def pfl_pace() -> float:
-    """Gradient steps a second of pfl in this process, for some seconds."""
-    torch.set_num_threads(1)
-    simulator, rounds, begin = bench_peers.Pfl(STUDY_MODEL, LR), 0, time.perf_counter()
-    while time.perf_counter() - begin < PFL_SECONDS:
-        simulator.rounds(20)
-        rounds += 21  # with the one that it does not tell
-    return rounds * STUDY_MODEL.clients * STUDY_MODEL.steps / (time.perf_counter() - begin)
-
-
-def pfl_paces(processes: int) -> list[float]:
-    """The same in several processes at once; its own would not do: pfl wants to be in a main process."""
-    command = [sys.executable, "-m", "fedrepro.bench", "--pfl-pace"]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
-    return [float(process.communicate()[0].split()[-1]) for process in running]
-
-
-def measure_study(repeats: int) -> list[dict]:
-    """Seconds of the study's gradient steps: of the study as a whole, and of pfl's processes, one a core."""
-    times: dict[tuple[str, int], list[float]] = {("fedrepro", 1): []}
-    for _ in range(repeats):
-        with tempfile.TemporaryDirectory() as folder:
-            seconds, steps = study_run(Path(folder))
-        times["fedrepro", 1].append(seconds)
-        if bench_peers.there("pfl"):
-            pace = sum(pfl_paces(os.cpu_count() or 1))
-            times.setdefault(("pfl", 1), []).append(steps / pace)
-    return rows_of(f"study {STUDY}, {steps / 1e6:.3g} M steps", times)
-
-
-def draw(table: pd.DataFrame) -> Figure:
-    """A system's time over the engine's, a panel a case."""
-    cases = table["case"].unique()
-    fig, axes = figure(2, 3, width=9.4, height=2.1)
-    for ax, case in zip(axes.flat, cases, strict=True):
-        own = table[table["case"] == case].iloc[::-1]
-        colours = [COLOURS[0] if system.startswith("fedrepro") else "#999999" for system in own["system"]]
-        ax.barh(own["system"], own["ratio"], color=colours, height=0.6)
-        ax.set(xscale="log", title=case, xlim=(0.5, 2.5 * own["ratio"].max()))
-        ax.axvline(1, color="#555555", linewidth=0.8, linestyle=":")
-        for place, ratio in enumerate(own["ratio"]):
-            ax.annotate(f" {ratio:.2g}" if ratio < 10 else f" {ratio:.0f}", (ratio, place), va="center", fontsize=8)
-        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        ax.xaxis.set_minor_formatter(NullFormatter())
-    for ax in axes[1]:
-        ax.set_xlabel("time, in that of the engine")
-    return fig
-
-
-def main(arguments: list[str]) -> int:
-    if arguments[:1] == ["--whole-run"]:
-        whole_run(arguments[1])
-        return 0
-    if arguments == ["--pfl-pace"]:
-        sys.stdout.write(f"{pfl_pace()}\n")
-        return 0
-    repeats = int(arguments[0]) if arguments else 15
-    torch.set_num_threads(1)
-    keep_freed_memory()
-    rows = []
-    for name in CASES:
-        rows += measure(name, repeats)
-        sys.stdout.write(f"{name}: done\n")
-        sys.stdout.flush()
-    rows += [*measure_whole_run(min(repeats, 5)), *measure_study(min(repeats, 5))]
-    table = pd.DataFrame(rows)
-    write_figure("engine", draw(table))
-    write("engine", table, digits=4)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedrepro.bench_common import two_at_a_time, write
+from fedrepro.bench.common import two_at_a_time, write
 from fedrepro.experiment import Experiment, load_experiment
 from fedrepro.files import read_json
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedrepro.bench_common import write
+from fedrepro.bench.common import write
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from fedrepro.bench import Case
+    from fedrepro.bench.rounds import Case
 
 
 def there(name: str) -> bool:

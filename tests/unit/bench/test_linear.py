@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from fedrepro.bench_linear import CASES, measure, printed
+from fedrepro.bench.linear import CASES, measure, printed
+from fedrepro.config import ROOT
 from fedrepro.experiment import load_experiments
 
-CONFIG = Path(__file__).parents[2] / "config"
+CONFIG = ROOT / "config"
 
 
 def test_only_the_printed_variants_are_timed():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedrepro.bench_gp import measure
+from fedrepro.bench.gp import measure
 
 
 def test_both_ways_end_at_the_same_parameters():

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from fedrepro import bench_workflow
+from fedrepro.bench import workflow
 from fedrepro.errors import UserError
 from fedrepro.files import write_json
 
@@ -19,7 +19,7 @@ def test_shares_are_of_the_time_of_all_cores(tmp_path):
         path.write_text(f"s\th:m:s\n{took}\t0:00:0{took}\n")
         os.utime(path, (ended, ended))
     write_json(tmp_path / "runs" / "dfl" / "line" / "dfl" / "0-1.json", {"seconds": 7.0})
-    table, wall = bench_workflow.measure(tmp_path, cores=2)
+    table, wall = workflow.measure(tmp_path, cores=2)
     assert wall == 10
     assert table.set_index("rule")["share"].to_dict() == pytest.approx(
         {
@@ -34,4 +34,4 @@ def test_shares_are_of_the_time_of_all_cores(tmp_path):
 
 def test_a_folder_without_a_run_is_named(tmp_path):
     with pytest.raises(UserError, match="there is no benchmark of a job"):
-        bench_workflow.measure(tmp_path, cores=2)
+        workflow.measure(tmp_path, cores=2)

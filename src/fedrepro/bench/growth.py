@@ -24,8 +24,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from fedrepro.algorithms import ALGORITHMS
-from fedrepro.bench import one_run
-from fedrepro.bench_common import iqr, write, write_figure
+from fedrepro.bench.common import iqr, write, write_figure
+from fedrepro.bench.rounds import one_run
 from fedrepro.core import streams
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples

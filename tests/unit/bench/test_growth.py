@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from fedrepro.bench_growth import draw, measure, times
+from fedrepro.bench.growth import draw, measure, times
 
 
 def test_every_size_has_its_row_and_the_smallest_is_the_unit():

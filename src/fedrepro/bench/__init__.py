@@ -1,0 +1,1 @@
+"""`make bench`: what is measured, each part a command of its own; nothing of the studies depends on it."""

@@ -1,0 +1,68 @@
+"""`make bench`: the engine's round beside hand-written code and other simulators, as ratios in one run.
+
+A round is FedAvg: sampling, batches, client updates, average. Beside the engine's, with either strategy, stand
+hand-written code that only takes the gradient steps (forward, backward, step) on batches that lie ready, and averages,
+as a loop and as one fused vmap; and, where they are installed, pfl and Flower (fedrepro.bench.peers). All take turns;
+medians with spread. `ratio` is a system's time over the engine's (the better strategy's), `not_gradients` the share of
+the engine's round that bare code of the same kind does without. All may use every core: what computes in this process
+is measured with one thread and with one a core, and the better of the two is told; Flower has a process a core. `apart`
+is the largest difference of a parameter after some rounds from the bare loop on the same batches.
+
+Two cases more are a whole run from process start (logistic regression on 1000 clients, ten a round, 100 rounds), and
+a study as a whole, jobs in parallel, beside as many processes of pfl as there are cores.
+
+Into results/bench/engine.csv, .svg and .png.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
+
+from fedrepro.bench import rounds, runs
+from fedrepro.bench.common import write, write_figure
+from fedrepro.plotting import COLOURS, figure
+from fedrepro.training import keep_freed_memory
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """A system's time over the engine's, a panel a case."""
+    cases = table["case"].unique()
+    fig, axes = figure(2, 3, width=9.4, height=2.1)
+    for ax, case in zip(axes.flat, cases, strict=True):
+        own = table[table["case"] == case].iloc[::-1]
+        colours = [COLOURS[0] if system.startswith("fedrepro") else "#999999" for system in own["system"]]
+        ax.barh(own["system"], own["ratio"], color=colours, height=0.6)
+        ax.set(xscale="log", title=case, xlim=(0.5, 2.5 * own["ratio"].max()))
+        ax.axvline(1, color="#555555", linewidth=0.8, linestyle=":")
+        for place, ratio in enumerate(own["ratio"]):
+            ax.annotate(f" {ratio:.2g}" if ratio < 10 else f" {ratio:.0f}", (ratio, place), va="center", fontsize=8)
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+    for ax in axes[1]:
+        ax.set_xlabel("time, in that of the engine")
+    return fig
+
+
+def main(arguments: list[str]) -> int:
+    repeats = int(arguments[0]) if arguments else 15
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    rows = []
+    for name in rounds.CASES:
+        rows += rounds.measure(name, repeats)
+        sys.stdout.write(f"{name}: done\n")
+        sys.stdout.flush()
+    rows += [*runs.measure_whole_run(min(repeats, 5)), *runs.measure_study(min(repeats, 5))]
+    table = pd.DataFrame(rows)
+    write_figure("engine", draw(table))
+    write("engine", table, digits=4)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
