@@ -33,7 +33,7 @@ def test_reads_plain_values(tmp_path):
         ("a: 1\n2: b\n", "line 2: key 2 must be text"),
         ("a: 1\nyes: b\n", "line 2: key True must be text"),
         ("a: 1\nb: [1, 2\n", "line 3: "),
-        ("a: b: c\n", "line 1: mapping values are not allowed here"),
+        ("a: b: c\n", "line 1: mapping values are not allowed"),
         ("a: !!python/object/apply:os.system ['true']\n", "line 1: could not determine a constructor"),
         ("<<: {a: 1}\n", "line 1: could not determine a constructor"),
         ("[" * 5000, "not valid YAML"),
