@@ -17,6 +17,7 @@ Into results/bench/engine.csv, .svg and .png.
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import pandas as pd
 import torch
@@ -52,15 +53,13 @@ def main(arguments: list[str]) -> int:
     repeats = int(arguments[0]) if arguments else 15
     torch.set_num_threads(1)
     keep_freed_memory()
-    rows = []
-    for name in rounds.CASES:
-        rows += rounds.measure(name, repeats)
-        sys.stdout.write(f"{name}: done\n")
-        sys.stdout.flush()
-    rows += [*runs.measure_whole_run(min(repeats, 5)), *runs.measure_study(min(repeats, 5))]
-    table = pd.DataFrame(rows)
+    parts = [partial(rounds.measure, name, repeats) for name in rounds.CASES]
+    parts += [partial(runs.measure_whole_run, min(repeats, 5)), partial(runs.measure_study, min(repeats, 5))]
+    table = pd.DataFrame()
+    for part in parts:  # written after each: what was measured is not lost with a later one
+        table = pd.concat([table, pd.DataFrame(part())], ignore_index=True)
+        write("engine", table, digits=4)
     write_figure("engine", draw(table))
-    write("engine", table, digits=4)
     return 0
 
 

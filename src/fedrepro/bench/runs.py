@@ -54,9 +54,10 @@ PFL_SECONDS = 8
 
 def study_run(results: Path) -> tuple[float, int]:
     """(seconds, gradient steps) of the study as `make reproduce` runs it: data, training, figures, notebook, report."""
-    command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/local", "--cores", "all"]
+    python = ROOT / ".venv" / "bin" / "python"  # the environment of the studies, as `make reproduce` has it
+    command = [str(python), "-m", "snakemake", "--profile", "workflow/profiles/local", "--cores", "all"]
     command += ["--config", f"scale={STUDY_SCALE}", f"only={STUDY}", f"results={results}", "--", "all"]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
     begin = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env={**os.environ, "PATH": path})
     seconds = time.perf_counter() - begin
