@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import fedrepro.warm  # noqa: F401  from here on in a process that has the imports already, if there is one
 from fedrepro.execution import execute_notebook
 from fedrepro.jobs import logged
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pandas as pd
 
-import fedrepro.warm  # noqa: F401  from here on in a process that has the imports already, if there is one
 from fedrepro.files import read_json, write_atomically
 from fedrepro.jobs import logged
 from fedrepro.ledger import judge, load_claims

@@ -72,10 +72,11 @@ def log_axis(axes: Axes, which: str) -> None:
 
 
 def save(fig: Figure, kind: str) -> bytes:
-    """The figure as `svg` or `png`; the same figure gives the same bytes."""
+    """The figure as `svg` or `png`; the same figure gives the same bytes. It is laid out when first saved."""
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
     fig.savefig(buffer, format=kind, metadata=metadata)
+    fig.set_layout_engine("none")
     return buffer.getvalue()
 
 

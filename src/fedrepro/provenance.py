@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ def commit() -> str:
         return "unknown"
 
 
+@cache
 def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
 

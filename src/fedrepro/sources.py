@@ -52,6 +52,13 @@ def module_of(registry: str, name: str) -> str:
     raise KeyError(f"{name} is not in fedrepro.{registry}")
 
 
+def read_all() -> None:
+    """Read the imports of every file of the package, which are then known to this process and to what it forks."""
+    for path in SOURCE.rglob("*.py"):
+        name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        _imports(name.removesuffix(".__init__"))
+
+
 def training_files(methods: Iterable[str], model: str) -> tuple[str, ...]:
     """What a training job of `methods` on `model` runs on."""
     of_methods = (module_of("algorithms", method) for method in methods)

@@ -85,7 +85,7 @@ def train_shard(
 
     task, plan, replicates = prepare(experiment, algorithm, shard, inputs, device)
     chosen: dict[str, Any] = {}
-    choose = strategy_chooser(task, machine.strategy, job, chosen, progress.line)
+    choose = strategy_chooser(task, machine.strategy, job, plan.rounds, chosen, progress.line)
     with collecting_only_new():
         log, counts = train(task, replicates, plan, choose, checkpoint=checkpoint, progress=progress)
 
@@ -253,7 +253,7 @@ def _features(
 
 
 def strategy_chooser(
-    task: Task, asked: str, job: str, chosen: dict[str, Any], say: Callable[[str], None]
+    task: Task, asked: str, job: str, rounds: int, chosen: dict[str, Any], say: Callable[[str], None]
 ) -> Callable[[Sequence[Work]], Callable]:
     """Picks how a round's clients are run, by calibration if not told, and writes its reasons into `chosen`.
 
@@ -268,7 +268,7 @@ def strategy_chooser(
         elif memory.exists():
             chosen.update(read_json(memory), remembered=True)
         else:
-            chosen.update(calibrate(task, works), remembered=False)
+            chosen.update(calibrate(task, works, rounds), remembered=False)
             try:
                 write_json(memory, {k: v for k, v in chosen.items() if k != "remembered"})
             except OSError as error:

@@ -81,10 +81,10 @@ def test_a_strategy_that_is_asked_for_is_taken(run):
 def test_a_cache_that_cannot_be_written_is_said_and_no_more(tmp_path, monkeypatch):
     (tmp_path / "cache").write_text("a file where the folder should be")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(training, "calibrate", lambda task, works: {"name": "loop"})
+    monkeypatch.setattr(training, "calibrate", lambda task, works, rounds: {"name": "loop"})
 
     said, chosen = [], {}
-    strategy_chooser(make_task("linear"), "auto", "job", chosen, said.append)([])
+    strategy_chooser(make_task("linear"), "auto", "job", 100, chosen, said.append)([])
     assert "cannot be remembered" in said[0]
     assert chosen == {"name": "loop", "remembered": False}
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from fedrepro.config import ROOT
-from fedrepro.warm import VARIABLE, several_asked_for
+from fedrepro.warm import STARTUP, VARIABLE, several_asked_for
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs start warm on Linux only")
 
 SERVER = """
 import sys
 from pathlib import Path
-import fedrepro.warm as warm
+import fedrepro.warm_process as warm
 warm.MODULES = ("json",)
 warm.SOURCES = Path(sys.argv[2])
 warm.serve(sys.argv[1])
@@ -30,7 +30,6 @@ snakemake = "set by the first lines"
 import os
 import sys
 import time
-import fedrepro.warm
 print(os.getppid(), os.getcwd(), os.environ.get("COLOUR"), flush=True)
 print("to the terminal", file=sys.stderr)
 {end}
@@ -45,7 +44,7 @@ def wait_for(done, seconds: float = 20.0) -> None:
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), **more}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((STARTUP, str(ROOT / "src"))), **more}
 
 
 @pytest.fixture
@@ -63,7 +62,8 @@ def server(tmp_path):
 
 
 def script(folder: Path, end: str = "") -> Path:
-    path = folder / "job.py"
+    path = folder / ".snakemake" / "scripts" / "job.py"
+    path.parent.mkdir(parents=True)
     path.write_text(SCRIPT.format(end=end))
     return path
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 CALIBRATION_STEPS = (2, 10)
 CALIBRATION_LOOP_CLIENTS = 8
 CALIBRATION_LONG = 0.1  # seconds
+#: rounds of a run that is over before a careful choice would pay: the first steps tell of all
+CALIBRATION_FEW_ROUNDS = 10
 #: vmap must win by this factor to be chosen: below it the choice would flip with the machine's noise.
 CALIBRATION_MARGIN = 1.25
 #: bytes that are stacked at a time, of parameters and of what a step makes of its images; a round of more is cut into
@@ -153,8 +155,9 @@ class Vmap:
         return self._whole[key][0]
 
 
-def calibrate(task: Task, works: Sequence[Work]) -> dict[str, float | str]:
-    """Time both strategies on this round's own work, for a few steps, and choose; results are thrown away.
+def calibrate(task: Task, works: Sequence[Work], rounds: int) -> dict[str, float | str]:
+    """Time both strategies on this round's own work, for a few steps, and choose; results are thrown away. A run of few
+    `rounds` chooses by fewer steps.
 
     Returns {"name": …, "loop_ms": …, "vmap_ms": …}, the times extrapolated to a whole round. Where there is no
     vectorised form, nothing is timed.
@@ -162,13 +165,14 @@ def calibrate(task: Task, works: Sequence[Work]) -> dict[str, float | str]:
     if getattr(task.model, "loop_only", False):
         return {"name": "loop", "vmap_failed": f"{type(task.model).__name__} has no vectorised form"}
     steps = max(len(w.batches) for w in works)
+    estimate = _estimate if rounds > CALIBRATION_FEW_ROUNDS else _glance
     clock, vectorised = _clock(task), Vmap()
     try:
-        together = _estimate(lambda s: vectorised(task, _short(works, s)).finish(), steps, clock)
+        together = estimate(lambda s: vectorised(task, _short(works, s)).finish(), steps, clock)
     except (RuntimeError, NotImplementedError) as error:
         return {"name": "loop", "vmap_failed": str(error).splitlines()[0]}
     few = works[:CALIBRATION_LOOP_CLIENTS]
-    loop = _estimate(lambda s: run_loop(task, _short(few, s)).finish(), steps, clock) * len(works) / len(few)
+    loop = estimate(lambda s: run_loop(task, _short(few, s)).finish(), steps, clock) * len(works) / len(few)
     name = "vmap" if loop > CALIBRATION_MARGIN * together else "loop"
     return {"name": name, "loop_ms": 1e3 * loop, "vmap_ms": 1e3 * together}
 
@@ -193,6 +197,14 @@ def _estimate(call: Callable[[int], object], steps: int, clock: Callable[[], flo
     short = _seconds(lambda: call(few), clock)
     each = max(0.0, _seconds(lambda: call(more), clock) - short) / (more - few)
     return short + each * (steps - few)
+
+
+def _glance(call: Callable[[int], object], steps: int, clock: Callable[[], float]) -> float:
+    """Seconds of `call(steps)` by its first steps, taken once: what a first call costs more is part of a short run."""
+    few = min(steps, CALIBRATION_STEPS[0])
+    start = clock()
+    call(few)
+    return (clock() - start) * steps / few
 
 
 def _seconds(call: Callable[[], object], clock: Callable[[], float], repeats: int = 3) -> float:

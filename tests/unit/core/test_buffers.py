@@ -142,7 +142,7 @@ def test_with_padding_calibration_takes_the_loop():
     rng = np.random.default_rng(0)
     drawn = LocalWork(epochs=1, batch=3).draw(by_seed[0].train, range(2), 0, rng)
     works = [clients.Work(FedAvg(), task.start, None, batches) for batches in drawn.values()]
-    chosen = clients.calibrate(task, works)
+    chosen = clients.calibrate(task, works, rounds=100)
     assert chosen["name"] == "loop"
     assert "whole batches" in chosen["vmap_failed"]
 

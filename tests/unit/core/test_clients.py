@@ -293,10 +293,12 @@ def test_a_round_of_fedavg_copies_no_more_than_one_model_a_client(gradients):
 
 # --- the choice between the two ---------------------------------------------------------------------------------------
 
+MANY_ROUNDS = 100
+
 
 def test_calibration_says_what_it_measured():
     task = make_task("linear")
-    chosen = calibrate(task, make_works(task, [FedAvg()], model="linear"))
+    chosen = calibrate(task, make_works(task, [FedAvg()], model="linear"), MANY_ROUNDS)
     assert chosen["name"] in ("loop", "vmap")
     assert chosen["loop_ms"] > 0
     assert chosen["vmap_ms"] > 0
@@ -318,14 +320,14 @@ def test_calibration_extrapolates_to_a_whole_round_and_takes_the_faster_way(monk
     works = make_works(task, [FedAvg()], sizes=[3] * 4, work=replace(MINI_BATCH, epochs=100))
     clock = iter(times)
     monkeypatch.setattr(clients, "_seconds", lambda call, _: next(clock))
-    assert calibrate(task, works)["name"] == name
+    assert calibrate(task, works, MANY_ROUNDS)["name"] == name
 
 
 def test_calibration_is_short(gradients, monkeypatch):
     monkeypatch.setattr(clients, "CALIBRATION_LONG", 1e9)
     task = make_task("softmax")
     many = replace(MINI_BATCH, epochs=500)
-    calibrate(task, make_works(task, [FedAvg()], sizes=[6] * 20, work=many))
+    calibrate(task, make_works(task, [FedAvg()], sizes=[6] * 20, work=many), MANY_ROUNDS)
     # four times (once to warm up) two and ten steps: of eight clients in the loop, of all twenty together
     assert gradients.evaluations == 4 * (2 + 10) * (8 + 20)
 
@@ -334,8 +336,18 @@ def test_few_steps_are_measured_as_they_are_and_long_ones_twice(gradients, monke
     task = make_task("softmax")
     works = make_works(task, [FedAvg()], sizes=[6] * 3, work=replace(MINI_BATCH, epochs=2))  # four steps
     monkeypatch.setattr(clients, "CALIBRATION_LONG", -1.0)
-    calibrate(task, works)
+    calibrate(task, works, MANY_ROUNDS)
     assert gradients.evaluations == 2 * 4 * (3 + 3)
+
+
+def test_a_run_of_few_rounds_is_judged_by_its_first_steps(gradients, monkeypatch):
+    task = make_task("softmax")
+    works = make_works(task, [FedAvg()], sizes=[6] * 3, work=replace(MINI_BATCH, epochs=2))  # four steps
+    times = iter([0.0, 0.5, 1.0, 2.0])  # vmap from 0 to 0.5, the loop from 1 to 2, each for two steps
+    monkeypatch.setattr(clients, "_clock", lambda task: lambda: next(times))
+    chosen = calibrate(task, works, clients.CALIBRATION_FEW_ROUNDS)
+    assert gradients.evaluations == 2 * (3 + 3)
+    assert chosen == {"name": "vmap", "vmap_ms": 1000.0, "loop_ms": 2000.0}
 
 
 class Deciding(FedAvg):
@@ -348,7 +360,7 @@ class Deciding(FedAvg):
 def test_what_vmap_cannot_do_is_run_in_a_loop_and_the_reason_kept(gradients):
     task = make_task("softmax")
     messages = [task.start * (1.0 + k) for k in range(3)]
-    chosen = calibrate(task, make_works(task, [Deciding()], sizes=[6] * 3, messages=messages))
+    chosen = calibrate(task, make_works(task, [Deciding()], sizes=[6] * 3, messages=messages), MANY_ROUNDS)
     assert chosen["name"] == "loop"
     assert "item()" in chosen["vmap_failed"]
     assert gradients.evaluations == 0  # there is no choice: the loop is not timed
@@ -365,7 +377,7 @@ def test_a_spy_changes_nothing():
 
 def test_a_model_without_a_vectorised_form_is_not_timed():
     task = make_task("char_lstm")
-    assert calibrate(task, [])["name"] == "loop"
+    assert calibrate(task, [], MANY_ROUNDS)["name"] == "loop"
 
 
 def test_a_busy_machine_does_not_choose(monkeypatch):

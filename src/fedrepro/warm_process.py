@@ -1,0 +1,182 @@
+"""The process that forks for jobs (see fedrepro.warm): `python -m fedrepro.warm_process SOCKET`."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from fedrepro import provenance, sources
+from fedrepro.warm import VARIABLE
+
+LARGEST_REQUEST = 2**20
+SOURCES = Path(__file__).parent
+#: imported before the first job: what its first lines need, what training, tables and figures need, what torch.func
+#: imports when first used, and what some methods import when they are called
+MODULES = (
+    "snakemake.script",
+    *(
+        f"fedrepro.{name}"
+        for name in ("training", "preparation", "rendering", "tables", "ledger", "execution", "report")
+    ),
+    "torch._dynamo",
+    "pyarrow.parquet",
+    "scipy.integrate",
+    "scipy.ndimage",
+    "scipy.optimize",
+    "scipy.stats",
+    "sklearn.linear_model",
+)
+
+
+def serve(address: str) -> None:
+    """Fork for every request until the parent is gone."""
+    parent, stamp = os.getppid(), _stamp()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen(64)  # who asks from here on waits for the imports: by himself he would import the same beside them
+    for name in MODULES:
+        importlib.import_module(name)
+    sources.read_all()
+    provenance.versions()
+    gc.freeze()  # a job's search for unreachable objects would write to, and so copy, all of what it shares with others
+    waker, bell = socket.socketpair()
+    waker.setblocking(False)
+    bell.setblocking(False)
+    signal.set_wakeup_fd(waker.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    ready = selectors.DefaultSelector()
+    for source in (listener, bell):
+        ready.register(source, selectors.EVENT_READ)
+    jobs: dict[int, socket.socket] = {}  # process → who waits for it
+    try:
+        while os.getppid() == parent:
+            for key, _ in ready.select(timeout=1.0):
+                if key.fileobj is listener:
+                    connection, _ = listener.accept()
+                    pid = _begin(connection, stamp, [listener, waker, bell, *jobs.values()])
+                    if pid is None:
+                        connection.close()
+                    else:
+                        jobs[pid] = connection
+                        ready.register(connection, selectors.EVENT_READ)
+                elif key.fileobj is bell:
+                    with contextlib.suppress(BlockingIOError):
+                        bell.recv(4096)
+                else:  # nobody waits any more
+                    ready.unregister(key.fileobj)
+                    _end(next(pid for pid, waiting in jobs.items() if waiting is key.fileobj))
+            for pid, code in _ended():
+                connection = jobs.pop(pid)
+                with contextlib.suppress(KeyError):
+                    ready.unregister(connection)
+                with contextlib.suppress(OSError):
+                    connection.send(bytes([code]))
+                connection.close()
+    finally:
+        for pid in jobs:
+            _end(pid)
+        shutil.rmtree(Path(address).parent, ignore_errors=True)
+
+
+def _begin(connection: socket.socket, stamp: int, others: list[socket.socket]) -> int | None:
+    """Fork a job for a request: its process; None where the asker is to run it by itself."""
+    files: list[int] = []
+    try:
+        request = _received(connection, files)
+        if len(files) != 3 or request["python"] != sys.executable or _stamp() != stamp:
+            return None
+        connection.sendall(b"+")
+        pid = os.fork()
+        if not pid:
+            _become(request, files, (*others, connection))
+        return pid
+    except (OSError, ValueError, KeyError):
+        return None
+    finally:
+        for file in files:  # the job has them; held here, too, whoever reads from it would wait for ever
+            os.close(file)
+
+
+def _received(connection: socket.socket, files: list[int]) -> dict:
+    """The request; its open files are added to `files`."""
+    connection.settimeout(10.0)
+    head, received, *_ = socket.recv_fds(connection, 4, 3)
+    files += received
+    size = int.from_bytes(head, "big")
+    body = b""
+    while len(body) < size <= LARGEST_REQUEST and (more := connection.recv(size - len(body))):
+        body += more
+    connection.settimeout(None)
+    return json.loads(body)
+
+
+def _become(request: dict, files: list[int], others: Sequence[socket.socket]) -> NoReturn:
+    """Turn this fork into the job: its files, none of the warm process' own, and then the script."""
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for other in others:
+            other.close()
+        for place, file in enumerate(files):
+            os.dup2(file, place)
+            os.close(file)
+        _run(request)
+    finally:
+        os._exit(1)
+
+
+def _run(request: dict) -> None:
+    """The script as if it had been started by itself; ends the process."""
+    code = 1
+    try:
+        os.environ.clear()
+        os.environ.update(request["environment"], **{VARIABLE: "off"})
+        os.chdir(request["folder"])
+        sys.argv = [request["script"]]
+        runpy.run_path(request["script"], run_name="__main__")
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
+def _ended() -> list[tuple[int, int]]:
+    """(process, exit code) of the jobs that have ended."""
+    found = []
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            code = os.waitstatus_to_exitcode(ended[1])
+            found.append((ended[0], code if 0 <= code < 256 else 1))
+    return found
+
+
+def _end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+
+
+def _stamp() -> int:
+    """Changes with any source file of the package."""
+    files = sorted(SOURCES.rglob("*.py"))
+    return hash(tuple((str(path), path.stat().st_mtime_ns) for path in files))
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
