@@ -34,7 +34,7 @@ $(STAMP): envs/requirements.lock pyproject.toml envs/setup.sh
 setup: $(STAMP) ## a .venv with the exact versions of envs/requirements.lock (every other command does this first)
 
 reproduce: $(STAMP) ## run every study and build the report
-	@$(SNAKEMAKE) $(ARGS) -- all
+	@$(if $(filter local,$(PROFILE)),FEDREPRO_WARM=$${FEDREPRO_WARM:-early}) $(SNAKEMAKE) $(ARGS) -- all
 	@echo "report: $(CURDIR)/results/$(SCALE)/report/index.html"
 
 test: $(STAMP) lint ## lint, unit and contract tests, the smoke workflow

@@ -76,7 +76,8 @@ def save(fig: Figure, kind: str) -> bytes:
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
     fig.savefig(buffer, format=kind, metadata=metadata)
-    fig.set_layout_engine("none")
+    with matplotlib.rc_context({"figure.constrained_layout.use": False}):
+        fig.set_layout_engine(None)  # every place is known: of the next kind nothing is to be laid out
     return buffer.getvalue()
 
 

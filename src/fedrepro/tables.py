@@ -36,10 +36,10 @@ def collect_metrics(study: str, shards: Sequence[Path], out: Path) -> None:
 
 def rows(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
     """The rows of one metric, further filtered by column values."""
-    keep = table["metric"] == metric
-    for column, value in where.items():
-        keep &= table[column] == value
-    return table[keep]
+    found = table[table["metric"] == metric]
+    for column, value in where.items():  # each looks at what the ones before it left
+        found = found[found[column] == value]
+    return found
 
 
 def final(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:

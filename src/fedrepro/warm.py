@@ -17,7 +17,7 @@ import socket
 import sys
 from itertools import takewhile
 
-VARIABLE = "FEDREPRO_WARM"  # the socket of the warm process; `off` for none
+VARIABLE = "FEDREPRO_WARM"  # the socket of the warm process; `off` for none; `early` for one from the very start
 STARTUP = os.path.join(os.path.dirname(__file__), "startup")
 
 
@@ -26,7 +26,7 @@ def start() -> None:
     import subprocess  # here, as json below: a job that asks is done before it could need it
     import tempfile
 
-    if os.environ.get(VARIABLE) or not sys.platform.startswith("linux"):
+    if os.environ.get(VARIABLE, "early") != "early" or not sys.platform.startswith("linux"):
         return
     address = os.path.join(tempfile.mkdtemp(prefix="fedrepro-"), "socket")
     os.environ[VARIABLE] = address
@@ -38,6 +38,11 @@ def start() -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # the terminal's interrupt is for the run, which then ends its jobs
     )
+
+
+def wanted_early() -> bool:
+    """Whether the run is known to be a local one before it has begun: its imports can go beside its planning."""
+    return os.environ.get(VARIABLE) == "early"
 
 
 def several_asked_for(command: list[str]) -> bool:
@@ -60,7 +65,7 @@ def hand_over(script: str) -> None:
     import json
 
     address = os.environ.get(VARIABLE, "off")
-    if address == "off":
+    if address in ("off", "early"):
         return
     with socket.socket(socket.AF_UNIX) as connection:
         try:

@@ -5,6 +5,8 @@ from fedrepro.files import check_writable
 
 if workflow.is_main_process:
     running.clear_left_overs(LAYOUT.results, lambda text: print(text, file=sys.stderr))
+    if warm.wanted_early():
+        warm.start()
 elif warm.several_asked_for(sys.argv):
     warm.start()  # a cluster's job in which several of ours share a place; those inside find it
 
