@@ -1,11 +1,11 @@
 """What a plan costs beside time on this machine: GPU-hours and room on the disk, both estimates with their assumptions.
 
-GPU: a job takes the longer of two times. Its arithmetic, which is what it takes on a core of this machine times that
-core's measured rate, at the rate assumed for a GPU; and its sequence of steps, each of which costs a GPU the launch of
-some hundred small kernels, however little it computes. Clients, seeds and settings run side by side in one step.
+GPU: a job takes the longer of two times. Its arithmetic at the rate assumed for a GPU; and its sequence of steps, each
+of which costs a GPU the launch of some hundred small kernels, however little it computes. Clients, seeds and settings
+run side by side in one step.
 
 The arithmetic of a gradient step of a network is counted by torch on a model without memory, at the planned width and
-batch: pace that was measured on a smaller network is slowed down by it.
+batch; of other jobs it is what they take on a core of this machine times that core's measured rate.
 
 Disk: what earlier runs of the same data set and experiment wrote, scaled by the numbers of samples and evaluations; a
 guess where nothing ran yet.
@@ -86,10 +86,10 @@ def _sample_flops(model: str, shape: tuple[int, ...], outputs: int) -> float:
     return counter.get_total_flops() / 2 * (shape[0] / COUNTED_WINDOW if text else 1)
 
 
-def gpu_seconds(e: Experiment, samples: int, seconds: float, rate: float) -> float:
-    """Of one training job that takes `seconds` on a core of the given rate; samples: those of a client."""
+def gpu_seconds(e: Experiment, samples: int, flops: float) -> float:
+    """Of one training job with so much arithmetic; samples: those of a client."""
     steps, _ = LocalWork.from_spec(e.spec["local"]).steps_for(max(1, samples))
-    return GPU_START + max(e.spec["rounds"] * steps * GPU_STEP, seconds * rate / GPU_RATE)
+    return GPU_START + max(e.spec["rounds"] * steps * GPU_STEP, flops / (1e9 * GPU_RATE))
 
 
 @dataclass(frozen=True)

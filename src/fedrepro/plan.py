@@ -1,8 +1,8 @@
 """`make plan`: jobs, gradient steps and an estimate of time, GPU-hours and disk, before anything runs.
 
 The time of a training job is its gradient steps at the pace of an earlier run of the same experiment and algorithm on
-this machine (any scale; slowed down where the planned network or batch is larger), else a guess from the step's
-arithmetic, which is then said.
+this machine (any scale that took some seconds; where the planned network or batch is larger, with what it computes more
+at the rate of a core), else a guess from the step's arithmetic, which is then said.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ OTHER_JOBS = {"data": 1.0, "collect": 1.0, "render": 1.5, "notebook": 6.0, "judg
 #: gradient steps a second of an experiment that never ran, on one core: of a small network; of a linear model, whose
 #: clients are stacked and whose full batches come down to a matrix
 UNKNOWN_PACE, UNKNOWN_LINEAR_PACE = 5_000.0, 200_000.0
+TELLING = 5.0  # seconds: a shorter run tells more of its start than of its steps
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,10 @@ def training_jobs(layout: Layout, experiments: list[Experiment], rate: float) ->
                 seeds = len(seeds_of(shard))
                 steps = gradient_steps(e, algorithm, seeds)
                 if known:
-                    seconds = known.seconds_of(steps, seeds * len(e.settings(algorithm)), flops)
+                    seconds = known.seconds_of(steps, seeds * len(e.settings(algorithm)), flops, rate)
                 else:
                     seconds = steps / unknown_pace(e, flops, rate)
-                gpu = costs.gpu_seconds(e, samples, seconds, rate)
+                gpu = costs.gpu_seconds(e, samples, steps * flops or 1e9 * rate * seconds)
                 room = sizes.run(e, algorithm, seeds)
                 yield TrainingJob(e.id, algorithm, seeds, steps, START + seconds, known is not None, gpu, room)
 
@@ -105,19 +106,19 @@ class Known:
     runs: int
     flops: float
 
-    def seconds_of(self, steps: int, runs: int, flops: float) -> float:
-        """Of a job of the same experiment and algorithm at another scale."""
+    def seconds_of(self, steps: int, runs: int, flops: float, rate: float) -> float:
+        """Of a job of the same experiment and algorithm at another scale, on a core of `rate` GFLOP/s."""
         if not self.steps:  # a method without rounds
             return self.seconds * runs / self.runs
-        return self.seconds * steps / self.steps * max(1.0, flops / self.flops if self.flops else 1.0)
+        return steps * (self.seconds / self.steps + max(0.0, flops - self.flops) / (1e9 * rate))
 
 
 def _paces(results: Path) -> dict[tuple[str, str], Known]:
-    """(experiment, algorithm) → the largest run of it that is there."""
+    """(experiment, algorithm) → the largest run of it that is there and took long enough to tell."""
     largest: dict[tuple[str, str], Known] = {}
     for path in results.glob("*/runs/*/*/*/*.json"):
         run = read_json(path)
-        if run["resumed_from"] is None:
+        if run["resumed_from"] is None and (run["seconds"] > TELLING or not run["gradient_steps"]):
             e = Experiment(*run["experiment"].split("/"), run["scale"], path, run["config"])
             runs = len(run["seeds"]) * len(e.settings(run["algorithm"]))
             flops = costs.step_flops(e, client_samples(e))

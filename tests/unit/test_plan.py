@@ -49,14 +49,15 @@ def test_the_arithmetic_of_a_step_by_hand():
 
 
 def test_a_pace_is_slowed_down_by_a_larger_network_and_never_sped_up():
-    known = plan.Known(seconds=8.0, steps=100, runs=2, flops=1e6)
-    assert known.seconds_of(50, 2, flops=1e6) == 4.0
-    assert known.seconds_of(50, 2, flops=3e6) == 12.0
-    assert known.seconds_of(50, 2, flops=1e5) == 4.0
+    known = plan.Known(seconds=8.0, steps=100, runs=2, flops=1e9)
+    assert known.seconds_of(50, 2, flops=1e9, rate=10.0) == 4.0
+    # 2 GFLOP more a step, 10 a second
+    assert known.seconds_of(50, 2, flops=3e9, rate=10.0) == pytest.approx(4.0 + 50 * 0.2)
+    assert known.seconds_of(50, 2, flops=1e8, rate=10.0) == 4.0
 
 
 def test_a_method_without_rounds_takes_its_time_a_run():
-    assert plan.Known(seconds=8.0, steps=0, runs=2, flops=0.0).seconds_of(0, 30, flops=0.0) == 120.0
+    assert plan.Known(seconds=8.0, steps=0, runs=2, flops=0.0).seconds_of(0, 30, flops=0.0, rate=10.0) == 120.0
 
 
 @pytest.fixture
@@ -78,9 +79,10 @@ def manifest(steps: int, seconds: float, resumed: int | None = None) -> dict:
 
 def test_an_estimate_takes_the_pace_of_the_largest_whole_run(layout, tmp_path):
     runs = tmp_path / "results" / "smoke" / "runs" / "dfl" / "line" / "fedavg"
-    write_json(runs / "0-1.json", manifest(100, 1.0))
-    write_json(runs / "2-3.json", manifest(1000, 2.0))
-    write_json(runs / "4-5.json", manifest(9000, 0.1, resumed=7))
+    write_json(runs / "0-1.json", manifest(1000, 10.0))
+    write_json(runs / "2-3.json", manifest(10000, 20.0))
+    write_json(runs / "4-5.json", manifest(90000, 6.0, resumed=7))
+    write_json(runs / "6-7.json", manifest(80000, 4.0))  # too short to tell
     jobs = {j.algorithm: j for j in plan.training_jobs(layout, list(layout.experiments.values()), rate=10.0)}
     assert jobs["fedavg"].measured
     assert jobs["fedavg"].seconds == pytest.approx(plan.START + 120 / 500)
@@ -89,10 +91,10 @@ def test_an_estimate_takes_the_pace_of_the_largest_whole_run(layout, tmp_path):
 
 
 def test_gpu_seconds_are_those_of_the_arithmetic_or_of_the_steps():
-    # 3 rounds of 5 steps are 15 ms on a GPU, and 1000 s of a core with 10 GFLOP/s are 5 s
+    # 3 rounds of 5 steps are 15 ms on a GPU, and 10 TFLOP are 5 s
     e = experiment()
-    assert costs.gpu_seconds(e, 6, seconds=1000.0, rate=10.0) == pytest.approx(costs.GPU_START + 5.0)
-    assert costs.gpu_seconds(e, 6, seconds=0.1, rate=10.0) == pytest.approx(costs.GPU_START + 0.015)
+    assert costs.gpu_seconds(e, 6, flops=1e13) == pytest.approx(costs.GPU_START + 5.0)
+    assert costs.gpu_seconds(e, 6, flops=1e9) == pytest.approx(costs.GPU_START + 0.015)
 
 
 def test_a_core_computes_something():
