@@ -21,7 +21,7 @@ from pathlib import Path
 
 COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "scancel", "sinfo", "sacct", "sacctmgr")
 NEEDED = ("munged", "slurmctld", "slurmd", *COMMANDS)
-NEEDED_FOR_ACCOUNTS = ("mariadbd", "mariadb-install-db", "slurmdbd")
+NEEDED_FOR_ACCOUNTS = ("mariadbd", "mariadb-install-db", "my_print_defaults", "slurmdbd")
 GPUS = 2
 CONFIG = """
 ClusterName=test
