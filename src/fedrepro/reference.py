@@ -66,12 +66,10 @@ def keep_bench(bench: Path, reference: Path = REFERENCE, config: Path = ROOT / "
     """Take over the tables and figures of `make bench`."""
     if not (bench / "engine.csv").is_file():
         raise UserError(f"{bench}: there is no engine.csv: run `make bench` first")
+    kept = {path.name: path.read_bytes() for path in sorted(bench.iterdir())}
     shutil.rmtree(reference / "bench", ignore_errors=True)
-    for path in sorted(bench.iterdir()):
-        content = path.read_bytes()
-        write_atomically(
-            reference / "bench" / path.name, with_fewer_colours(content) if path.suffix == ".png" else content
-        )
+    for name, content in kept.items():
+        write_atomically(reference / "bench" / name, with_fewer_colours(content) if name.endswith(".png") else content)
     build(reference, config)
 
 
