@@ -12,6 +12,7 @@ the run dies.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
@@ -23,7 +24,7 @@ STARTUP = os.path.join(os.path.dirname(__file__), "startup")
 
 def start() -> None:
     """Begin a warm process for the jobs of this one, where that is possible, not switched off and none is there."""
-    import subprocess  # here, as json below: a job that asks is done before it could need it
+    import subprocess  # here: every job imports this module, and none begins a warm process
     import tempfile
 
     if os.environ.get(VARIABLE, "early") != "early" or not sys.platform.startswith("linux"):
@@ -62,10 +63,8 @@ def script_of(command: list[str]) -> str | None:
 
 def hand_over(script: str) -> None:
     """Let the warm process run `script`, and end with its exit code; returns where there is none."""
-    import json
-
     address = os.environ.get(VARIABLE, "off")
-    if address in ("off", "early"):
+    if address == "off":
         return
     with socket.socket(socket.AF_UNIX) as connection:
         try:

@@ -21,6 +21,19 @@ def test_readme_shows_its_summary():
     assert with_summary(readme, summary(LEDGER)) == readme, "`python -m fedrepro.reference keep` writes it"
 
 
+def test_readme_shows_its_bench():
+    """A row a case in the order of engine.csv: pfl, Flower, the better code by hand, in the time of the engine."""
+    after = (ROOT / "README.md").read_text().partition("## How fast it is")[2]
+    shown = [line.split("|")[2:5] for line in after.splitlines() if line.startswith("| ")][1:]
+    engine = pd.read_csv(reference.REFERENCE / "bench" / "engine.csv")
+    ratios = [own.set_index("system")["ratio"] for _, own in engine.groupby("case", sort=False)]
+    for cells, ratio in zip(shown, ratios, strict=True):
+        by_hand = ratio.filter(like="bare")
+        expected = [f"{ratio[peer]:#.2g}".rstrip(".") + " ×" if peer in ratio else "" for peer in ("pfl", "Flower")]
+        expected.append(f"{by_hand.min():.2f} ×" if len(by_hand) else "")
+        assert [cell.strip() for cell in cells] == expected
+
+
 @pytest.mark.parametrize("study", STUDIES)
 def test_it_judges_every_claim(study):
     claims = load_claims(ROOT / "config" / "claims" / f"{study}.yaml")["claims"]
