@@ -119,6 +119,10 @@ class Algorithm:
     exchanges: ClassVar[int] = 1
     #: whether `client_update` reads `batches.noise`
     noisy: ClassVar[bool] = False
+    #: whether a client only forms sums of its message (a model) and gradients at such sums, in which the factors of the
+    #: models sum to 1, and sends one, and the server only takes the `weighted_sum` of what it is sent. Each class says
+    #: it of itself; what inherits does not. It lets a wide layer be kept as factors (`fedrepro.core.factors`).
+    sums: ClassVar[bool] = False
     #: False: `init` computes the result and there are no rounds (a centralised fit, a closed form)
     iterative: ClassVar[bool] = True
 

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree
 
+from fedrepro.core.factors import FactoredTask, Factors, Weights
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Uploads
 from fedrepro.core.task import Task
@@ -129,21 +130,29 @@ class Vmap:
         if index is not None and index.numel() * batches.samples.x[0].nbytes <= READY_BYTES:
             index, ready = None, batches.samples.rows(index)
         noise, noise_axis = _stack([w.batches.noise for w in works])
+        factors = factored = None
+        if Factors.pay(task, first.algorithm, message, ready):
+            factors = Factors(task.model.first_weight, message[task.model.first_weight], ready)
+            message, ready = factors.message(message), factors.ready(ready)
+            factored = factors.product, factors.gram
         structure: list[Any] = []
 
-        def one_client(hyper, message, local, whole, index, weight, ready, noise):
+        def one_client(hyper, message, local, whole, index, weight, ready, noise, factored):
             mine = dataclasses.replace(batches, whole=whole, index=index, weight=weight, ready=ready, noise=noise)
-            result = _with(first.algorithm, hyper).client_update(task, message, local, mine)
+            own = task if factored is None else FactoredTask(task, *factored)
+            result = _with(first.algorithm, hyper).client_update(own, message, local, mine)
             leaves, spec = _pytree.tree_flatten(result)
             structure[:] = [spec, [_STACKED if isinstance(leaf, Tensor) else leaf for leaf in leaves]]
             return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
-        stacked = (hyper, message, local, whole, index, weight, ready, noise)
-        axes = (_axes(hyper), message_axes, local_axes, *map(_axes, (whole, index, weight, ready)), noise_axis)
+        stacked = (hyper, message, local, whole, index, weight, ready, noise, factored)
+        read = map(_axes, (whole, index, weight, ready))
+        axes = (_axes(hyper), message_axes, local_axes, *read, noise_axis, _axes(factored))
         outputs = torch.func.vmap(one_client, in_dims=axes)(*stacked)
         spec, leaves = structure
         outputs = iter(outputs)
-        return _pytree.tree_unflatten([next(outputs) if leaf is _STACKED else leaf for leaf in leaves], spec)
+        found = _pytree.tree_unflatten([next(outputs) if leaf is _STACKED else leaf for leaf in leaves], spec)
+        return found if factors is None else (factors.models(found[0]), found[1])
 
     def _stack_whole(self, works: Sequence[Work]) -> Any:
         key = tuple(id(w.batches.whole) for w in works)
@@ -327,7 +336,7 @@ def _stack(trees: Sequence[Any], always: bool = False) -> tuple[Any, Any]:
 
 
 def _slice(tree: Any, start: int, stop: int) -> Any:
-    return _pytree.tree_map(lambda leaf: leaf[start:stop] if isinstance(leaf, Tensor) else leaf, tree)
+    return _pytree.tree_map(lambda leaf: leaf[start:stop] if isinstance(leaf, Tensor | Weights) else leaf, tree)
 
 
 def _rows(tree: Any, clients: int) -> Iterator[Any]:
@@ -337,7 +346,7 @@ def _rows(tree: Any, clients: int) -> Iterator[Any]:
         yield from zip(*columns, strict=True)
         return
     leaves, spec = _pytree.tree_flatten(tree)
-    columns = [leaf.unbind(0) if isinstance(leaf, Tensor) else itertools.repeat(leaf, clients) for leaf in leaves]
+    columns = [leaf.unbind(0) if isinstance(leaf, Tensor | Weights) else itertools.repeat(leaf, clients) for leaf in leaves]
     for row in zip(*columns, strict=True):
         yield _pytree.tree_unflatten(list(row), spec)
 

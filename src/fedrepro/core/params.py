@@ -149,8 +149,8 @@ def weighted_sum(params: Uploads[Params] | Iterable[Params], weights: Sequence[f
     """Σ weights[i] · params[i]. An iterator is taken one at a time and never held as a whole."""
     if isinstance(params, Uploads) and params.together:
         stacked = params.stack()
-        factors = torch.as_tensor(np.asarray(weights)).to(next(iter(stacked.values())))
-        return Params({k: torch.tensordot(factors, v, dims=1) for k, v in stacked.items()})
+        factors = torch.as_tensor(np.asarray(weights)).to(next(v for v in stacked.values() if isinstance(v, Tensor)))
+        return Params({k: _sum(factors, v) for k, v in stacked.items()})
     pairs = zip(params, weights, strict=True)
     first, weight = next(pairs)
     total = torch._foreach_mul(list(first.values()), float(weight))
@@ -159,9 +159,14 @@ def weighted_sum(params: Uploads[Params] | Iterable[Params], weights: Sequence[f
     return Params(zip(first, total, strict=True))
 
 
+def _sum(factors: Tensor, stacked: Any) -> Tensor:
+    """Σ factors[i] · stacked[i], of a tensor or of what sums itself (`fedrepro.core.factors`)."""
+    return torch.tensordot(factors, stacked, dims=1) if isinstance(stacked, Tensor) else stacked.weighted_sum(factors)
+
+
 def tree_bytes(tree: Any) -> int:
     """Bytes of the tensors of a tree: what it takes to send it."""
-    return sum(v.nbytes for v in _pytree.tree_leaves(tree) if isinstance(v, Tensor))
+    return sum(getattr(v, "nbytes", 0) for v in _pytree.tree_leaves(tree))
 
 
 def all_finite(tree: Any) -> bool:

@@ -13,6 +13,8 @@ class MLP(nn.Module):
     """x [B, ...] → logits [B, outputs], through hidden layers of the widths `hidden`."""
 
     objective = "cross_entropy"
+    #: the weight that meets the input, and only there (see `fedrepro.core.factors`)
+    first_weight = "layers.0.weight"
 
     def __init__(self, inputs: tuple[int, ...], outputs: int, hidden: Sequence[int] = (200,)):
         super().__init__()
@@ -24,3 +26,7 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x.flatten(1))
+
+    def after_first(self, z: Tensor) -> Tensor:
+        """The logits, from the first layer's product with the input, without its bias: z [B, hidden[0]]."""
+        return self.layers[1:](z + self.layers[0].bias)
