@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 
 import matplotlib
@@ -13,11 +14,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 #: Okabe & Ito's palette, in the order in which curves are drawn
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -72,13 +74,53 @@ def log_axis(axes: Axes, which: str) -> None:
 
 
 def save(fig: Figure, kind: str) -> bytes:
-    """The figure as `svg` or `png`; the same figure gives the same bytes. It is laid out when first saved."""
+    """The figure as `svg` or `png`; the same figure gives the same bytes."""
+    _lay_out(fig)
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
     fig.savefig(buffer, format=kind, metadata=metadata)
-    with matplotlib.rc_context({"figure.constrained_layout.use": False}):
-        fig.set_layout_engine(None)  # every place is known: of the next kind nothing is to be laid out
     return buffer.getvalue()
+
+
+def _lay_out(fig: Figure) -> None:
+    """Find every place, once: left to `savefig`, it would be done for each kind, and beside it the figure drawn in
+    vain."""
+    engine = fig.get_layout_engine()
+    if engine is None:
+        return
+    for axis in (axis for axes in fig.axes for axis in (axes.xaxis, axes.yaxis)):
+        for ticks in (axis.major, axis.minor):
+            if type(ticks.formatter) is LogFormatterSciNotation:
+                ticks.formatter = PowerFormatter.like(ticks.formatter, axis)
+    fig.dpi = plt.rcParams["savefig.dpi"]  # what is measured now is known when the picture is drawn
+    engine.execute(fig)
+    with matplotlib.rc_context({"figure.constrained_layout.use": False}):
+        fig.set_layout_engine(None)
+
+
+class PowerFormatter(LogFormatterSciNotation):
+    """Powers of ten as plain text, 10⁻³, where matplotlib's are a formula each: these take longer to read than all of
+    the rest to draw."""
+
+    SMALL = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    FORMULA = re.compile(r"\$\\mathdefault\{(?:(?P<factor>[-\d.]+)\\times)?(?P<sign>-?)10\^\{(?P<power>-?\d+)\}\}\$")
+
+    @classmethod
+    def like(cls, other: LogFormatterSciNotation, axis: Axis) -> PowerFormatter:
+        """One that writes the ticks of `axis` where `other` would."""
+        mine = cls()
+        mine.__dict__.update(other.__dict__)
+        mine.set_axis(axis)
+        return mine
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        formula = super().__call__(x, pos)
+        found = self.FORMULA.fullmatch(formula)
+        if not found:
+            return formula
+        factor = f"{found['factor']}×" if found["factor"] else ""
+        sign = "−" if found["sign"] else ""
+        return f"{factor}{sign}10{found['power'].translate(self.SMALL)}"
 
 
 def table_figure(table: pd.DataFrame, title: str) -> Figure:
@@ -116,8 +158,12 @@ def federation_figure(rows: Sequence[np.ndarray], labels: np.ndarray | None, gro
         fig, axes = figure(2, height=2.2, sharex=True, height_ratios=[1, 2])
         _draw_sizes(axes[0, 0], sizes, groups)
         _draw_map(fig, axes[1, 0], counts)
-    else:
+    elif groups:
         fig, axes = figure(height=2.4)
+        _draw_sizes(axes[0, 0], sizes, groups)
+    else:
+        fig, axes = figure(height=2.4, layout="none")  # of the plainest, of which there are many, the places are known
+        fig.subplots_adjust(left=0.095, right=0.985, bottom=0.19, top=0.955)
         _draw_sizes(axes[0, 0], sizes, groups)
     axes[0, 0].set(ylabel="training samples")
     axes[-1, 0].set(xlabel="client", xlim=(-0.6, len(rows) - 0.4))

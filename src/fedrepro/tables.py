@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -48,8 +48,12 @@ def final(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
     return found[found["round"] == found.groupby(RUN)["round"].transform("max")]
 
 
-def derived_rows(values: pd.DataFrame, metric: str, like: pd.DataFrame) -> pd.DataFrame:
-    """Tidy rows from one value a run: `values` has the columns of RUN, `round` and `value`."""
+def derived_rows(found: Iterable[tuple[str, pd.DataFrame | list[dict]]], like: pd.DataFrame) -> pd.DataFrame:
+    """Tidy rows from (metric, its values): these have the columns of RUN, `round`, `value` and perhaps `group`."""
+    values = [pd.DataFrame(mine).assign(metric=metric) for metric, mine in found]
+    if not values:
+        return like.iloc[:0]
     about = like.groupby(RUN, as_index=False)[["experiment", "data", "diverged"]].first()
-    frame = values.merge(about, on=RUN)
-    return frame.assign(step=0, client=-1, group="", split="derived", metric=metric)[TABLE_COLUMNS]
+    frame = pd.concat(values, ignore_index=True).merge(about, on=RUN)
+    group = frame["group"].fillna("") if "group" in frame else ""
+    return frame.assign(step=0, client=-1, group=group, split="derived")[TABLE_COLUMNS]

@@ -23,16 +23,29 @@ from fedrepro.warm import VARIABLE
 
 LARGEST_REQUEST = 2**20
 SOURCES = Path(__file__).parent
-#: imported before the first job: what its first lines need, what training, tables and figures need, what torch.func
-#: imports when first used, and what some methods import when they are called
+#: folders of one file a study
+PARTS = ("measures", "artefacts")
+#: imported before the first job: what its first lines need, what training, tables and figures need, what these import
+#: when first used, and what some methods import when they are called
 MODULES = (
     "snakemake.script",
     *(
         f"fedrepro.{name}"
-        for name in ("training", "preparation", "rendering", "tables", "ledger", "execution", "report")
+        for name in ("jobs", "fetch", "training", "preparation", "rendering", "tables", "ledger", "execution", "report")
     ),
+    *(f"fedrepro.{part}.{path.stem}" for part in PARTS for path in sorted((SOURCES / part).glob("[!_]*.py"))),
     "torch._dynamo",
     "pyarrow.parquet",
+    "pyarrow.dataset",
+    "pyarrow.pandas_compat",
+    "pandas.core.arrays.arrow.extension_types",
+    "pandas.io.formats.csvs",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
+    "PIL.JpegImagePlugin",
+    "PIL.features",
+    "black",
+    "opacus.accountants.analysis.rdp",
     "scipy.integrate",
     "scipy.ndimage",
     "scipy.optimize",
@@ -48,7 +61,8 @@ def serve(address: str) -> None:
     listener.bind(address)
     listener.listen(64)  # who asks from here on waits for the imports: by himself he would import the same beside them
     for name in MODULES:
-        importlib.import_module(name)
+        with contextlib.suppress(Exception):  # who needs what is missing or broken says so
+            importlib.import_module(name)
     sources.read_all()
     provenance.versions()
     gc.freeze()  # a job's search for unreachable objects would write to, and so copy, all of what it shares with others

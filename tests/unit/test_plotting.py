@@ -116,3 +116,33 @@ def test_a_federations_picture_is_the_same_bytes_again():
     held = np.array_split(np.arange(900), 50)
     first, again = (plotting.save(plotting.federation_figure(held, labels, []), "svg") for _ in range(2))
     assert first == again
+
+
+@pytest.mark.parametrize(
+    ("limits", "scale", "labels"),
+    [
+        ((1e-2, 1e1), "log", ["10⁻²", "10⁻¹", "10⁰", "10¹"]),
+        ((0.3, 4), "log", ["3×10⁻¹", "4×10⁻¹", "6×10⁻¹", "10⁰", "2×10⁰", "3×10⁰", "4×10⁰"]),
+        ((-10, 10), "symlog", ["−10¹", "−10⁰", "$\\mathdefault{0}$", "10⁰", "10¹"]),
+    ],
+)
+def test_powers_of_ten_are_plain_text(limits, scale, labels):
+    fig, axes = plotting.figure()
+    axes[0, 0].set(yscale=scale, ylim=limits)
+    plotting.save(fig, "svg")
+    low, high = limits
+    ticks = [*axes[0, 0].yaxis.get_major_ticks(), *axes[0, 0].yaxis.get_minor_ticks()]
+    shown = {t.get_loc(): t.label1.get_text() for t in ticks if low - 1e-9 <= t.get_loc() <= high + 1e-9}
+    assert [shown[place] for place in sorted(shown) if shown[place]] == labels
+
+
+def test_a_figure_is_laid_out_once_for_its_two_kinds(monkeypatch):
+    fig, axes = plotting.figure()
+    axes[0, 0].plot([1, 2])
+    engine, runs = fig.get_layout_engine(), []
+    monkeypatch.setattr(engine, "execute", lambda fig, plain=engine.execute: runs.append(plain(fig)))
+    drawn = []
+    monkeypatch.setattr(axes[0, 0], "draw", lambda renderer, plain=axes[0, 0].draw: drawn.append(plain(renderer)))
+    for kind in ("svg", "png"):
+        plotting.save(fig, kind)
+    assert (len(runs), len(drawn)) == (1, 2)

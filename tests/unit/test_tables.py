@@ -50,7 +50,7 @@ def test_the_same_shards_give_the_same_bytes(tmp_path):
 def test_the_study_adds_its_measures(tmp_path, monkeypatch):
     def measure(table):
         ends = final(table, "loss")[["algorithm", "setting", "seed", "round", "value"]]
-        return derived_rows(ends.assign(value=ends["value"] * 10), "tenfold", table)
+        return derived_rows([("tenfold", ends.assign(value=ends["value"] * 10))], table)
 
     monkeypatch.setattr(dfl, "measure", measure)
     part = shard(tmp_path, "fedavg", {("", 0): [4, 2], ("", 1): [5]}, diverged=[("", 1)])

@@ -50,17 +50,18 @@ class Case:
     def work(self) -> LocalWork:
         return LocalWork(steps=self.steps, batch=self.batch)
 
-    def build(self) -> nn.Module:
-        return build(MODELS[self.model], self.shape, CLASSES, streams.torch_generator("bench", 0, "init"), **self.hyper)
+    def build(self, dtype: torch.dtype = torch.float32) -> nn.Module:
+        start = streams.torch_generator("bench", 0, "init")
+        return build(MODELS[self.model], self.shape, CLASSES, start, **self.hyper).to(dtype)
 
-    def federation(self) -> Federation:
+    def federation(self, dtype: torch.dtype = torch.float32) -> Federation:
         """Clients with as many samples as they take in a round."""
         rng = streams.generator("bench", 0, "data")
         mine = self.steps * self.batch
         rows = self.clients * mine
         x = torch.from_numpy(rng.normal(size=(rows, *self.shape)).astype(np.float32))
         y = torch.from_numpy(rng.integers(0, CLASSES, rows))
-        return Federation(Holdings(Samples(x, y), np.arange(rows), np.arange(self.clients + 1) * mine))
+        return Federation(Holdings(Samples(x.to(dtype), y), np.arange(rows), np.arange(self.clients + 1) * mine))
 
 
 CASES = {
@@ -139,29 +140,46 @@ def measure(name: str, repeats: int) -> list[dict]:
             if repeat:  # the first is a warm-up
                 times[system, n].append(seconds)
     torch.set_num_threads(1)
-    apart = {f"fedrepro, {way}": engine_apart(case, way) for way in ("loop", "vmap")}
+    double = after_rounds(case, None, torch.float64)
+    apart = {"bare loop": largest_difference(after_rounds(case, None), double)}
+    apart |= {f"fedrepro, {way}": engine_apart(case, way) for way in ("loop", "vmap")}
+    exact = {f"fedrepro, {way}": engine_apart(case, way, torch.float64) for way in ("loop", "vmap")}
     if "pfl" in calls:
         apart["pfl"] = pfl_apart(case)
     if peers.there("flwr"):  # its processes would take the others' cores: it runs alone, after them
         times["Flower", 1], found = peers.flower_rounds(case, LR, repeats)
         apart["Flower"] = largest_difference(found, by_hand(case, repeats + 1))
-    return [{**row, "apart": apart.get(row["system"])} for row in rows_of(name, times)]
+    rows = rows_of(name, times)
+    return [{**row, "apart": apart.get(row["system"]), "apart_double": exact.get(row["system"])} for row in rows]
 
 
-def engine_apart(case: Case, way: str, rounds: int = 2) -> float:
-    """The largest difference of a parameter between the engine and the bare loop on the same batches."""
-    data, task, twin = case.federation(), Task(case.build()), case.build()
-    plan, replicate = one_run(task, data, case.work, FEDAVG, rounds=rounds)
+def engine_apart(case: Case, way: str, dtype: torch.dtype = torch.float32) -> float:
+    """The largest difference of a parameter between the engine and the bare loop after two rounds on the same batches,
+    both in this precision."""
+    return largest_difference(after_rounds(case, way, dtype), after_rounds(case, None, dtype))
+
+
+def after_rounds(
+    case: Case, way: str | None, dtype: torch.dtype = torch.float32, rounds: int = 2
+) -> Mapping[str, torch.Tensor]:
+    """The server's model after the engine's rounds with this strategy; None: after those of the bare loop on the same
+    batches."""
+    data = case.federation(dtype)
+    if way is not None:
+        task = Task(case.build(dtype))
+        plan, replicate = one_run(task, data, case.work, FEDAVG, rounds=rounds)
+        for t in range(rounds):
+            advance(task, [replicate], plan, strategy(way), t)
+        return replicate.algorithm.model(replicate.state, None, -1)
+    twin = case.build(dtype)
     start = [p.detach().clone() for p in twin.parameters()]
     for t in range(rounds):
-        advance(task, [replicate], plan, strategy(way), t)
         rng = streams.generator("bench", 0, "batches", t)
         drawn = case.work.draw(data.train, range(case.clients), t, rng).values()
         total = [torch.zeros_like(p) for p in start]
         bare_round(twin, start, [[(b.x, b.y) for b in mine] for mine in drawn], total)
         start = total
-    named = dict(zip(dict(twin.named_parameters()), start, strict=True))
-    return largest_difference(replicate.algorithm.model(replicate.state, None, -1), named)
+    return dict(zip(dict(twin.named_parameters()), start, strict=True))
 
 
 def pfl_apart(case: Case) -> float:

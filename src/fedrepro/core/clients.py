@@ -346,7 +346,9 @@ def _rows(tree: Any, clients: int) -> Iterator[Any]:
         yield from zip(*columns, strict=True)
         return
     leaves, spec = _pytree.tree_flatten(tree)
-    columns = [leaf.unbind(0) if isinstance(leaf, Tensor | Weights) else itertools.repeat(leaf, clients) for leaf in leaves]
+    columns = [
+        leaf.unbind(0) if isinstance(leaf, Tensor | Weights) else itertools.repeat(leaf, clients) for leaf in leaves
+    ]
     for row in zip(*columns, strict=True):
         yield _pytree.tree_unflatten(list(row), spec)
 

@@ -64,9 +64,7 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
             wide, client_steps=int(first["client_steps"]), servers=int(first["servers"])
         ).items():
             add(metric, run, value, last)
-    if not found:
-        return table.iloc[:0]
-    return pd.concat([derived_rows(pd.DataFrame(v), name, table) for name, v in found.items()], ignore_index=True)
+    return derived_rows(found.items(), table)
 
 
 def bounds(wide: pd.DataFrame, client_steps: int, servers: int) -> dict[str, float]:

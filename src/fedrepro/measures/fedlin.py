@@ -7,7 +7,7 @@ import math
 import pandas as pd
 
 from fedrepro.measures.fedlin_hm2 import hm2_measures
-from fedrepro.tables import RUN, TABLE_COLUMNS, final, rows
+from fedrepro.tables import RUN, derived_rows, final, rows
 
 SETTLED = 0.01  # of the way from start to end: a movement that a printed figure would not show
 EARLY = 60  # rounds; assumed: twice what the thesis says is needed, and before Ω makes the prior's step unstable
@@ -17,17 +17,7 @@ NOISE_FREE = "a_rmse_noise_free"
 def measure(table: pd.DataFrame) -> pd.DataFrame:
     """All derived rows that the experiment's own metrics allow."""
     found = [*tuned(table), *gains(table), *spreads(table), *settling(table), *hm2_measures(table)]
-    if not found:
-        return table.iloc[:0]
-    return pd.concat([derived(values, metric, table) for metric, values in found], ignore_index=True)
-
-
-def derived(values: pd.DataFrame, metric: str, like: pd.DataFrame) -> pd.DataFrame:
-    """Tidy rows from `values` with the columns of RUN, `round`, `value` and perhaps `group`."""
-    about = like.groupby(RUN, as_index=False)[["experiment", "data", "diverged"]].first()
-    frame = values.merge(about, on=RUN)
-    frame = frame if "group" in frame else frame.assign(group="")
-    return frame.assign(step=0, client=-1, split="derived", metric=metric)[TABLE_COLUMNS]
+    return derived_rows(found, table)
 
 
 def variant(setting: str) -> str:

@@ -31,9 +31,7 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
         for metric, value in (*_errors(frame), *_recovery(frame)):
             if math.isfinite(value):
                 found.setdefault(metric, []).append(dict(zip(RUN, run, strict=True), value=value, round=last))
-    frames = [derived_rows(pd.DataFrame(v), name, table) for name, v in found.items()]
-    frames += [derived_rows(values, name, table) for name, values in multi_fidelity_measures(table)]
-    return pd.concat(frames, ignore_index=True) if frames else table.iloc[:0]
+    return derived_rows([*found.items(), *multi_fidelity_measures(table)], table)
 
 
 def late_mean(values: np.ndarray) -> float:

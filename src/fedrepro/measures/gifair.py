@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from fedrepro.tables import RUN, TABLE_COLUMNS, final, rows
+from fedrepro.tables import RUN, TABLE_COLUMNS, derived_rows, final, rows
 
 #: "superior or similar to FedAvg": so many points below its mean accuracy; assumed: the thesis names no number
 SIMILAR = 1.0
@@ -29,13 +29,12 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
     if runs.empty:
         return table.iloc[:0]
     choice = choose(runs)
-    about = named.groupby(RUN, as_index=False)[["experiment", "data", "diverged"]].first()
     best = runs.merge(choice[choice["chosen"]][["algorithm", "setting"]], on=["algorithm", "setting"])
     best = best[~best["metric"].str.startswith("validation")]
-    frame = pd.concat([runs, best.assign(metric="chosen_" + best["metric"])]).merge(about, on=RUN)
-    frame = frame.assign(step=0, client=-1, split="derived")
+    both = pd.concat([runs, best.assign(metric="chosen_" + best["metric"])])
+    frame = derived_rows(both.groupby("metric", sort=False), named)
     gone = rows(named, "diverged").assign(split="derived")
-    return pd.concat([frame[TABLE_COLUMNS], gone[TABLE_COLUMNS]], ignore_index=True)
+    return pd.concat([frame, gone[TABLE_COLUMNS]], ignore_index=True)
 
 
 def methods(table: pd.DataFrame) -> pd.DataFrame:

@@ -42,9 +42,7 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
         printed, corrected = deviation_terms(late(frame, "omega"), mine)
         add("deviation_printed", run, printed, int(frame["round"].max()))
         add("deviation_corrected", run, corrected, int(frame["round"].max()))
-    if not found:
-        return table.iloc[:0]
-    return pd.concat([derived_rows(pd.DataFrame(v), name, table) for name, v in found.items()], ignore_index=True)
+    return derived_rows(found.items(), table)
 
 
 def rounds_to(curve: pd.Series, target: float) -> float:

@@ -49,8 +49,7 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
     if not found:
         return table.iloc[:0]
     found += list(_leads(pd.DataFrame(found)))
-    by_metric = pd.DataFrame(found).groupby("metric", sort=False)
-    return pd.concat([derived_rows(v.drop(columns="metric"), m, table) for m, v in by_metric], ignore_index=True)
+    return derived_rows(pd.DataFrame(found).groupby("metric", sort=False), table)
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------

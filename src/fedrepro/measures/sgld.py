@@ -33,9 +33,7 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
         last = int(frame["round"].max())
         for metric, value in (*_curve(frame), *_account(frame, last), *_contraction(frame)):
             found.setdefault(metric, []).append(dict(zip(RUN, run, strict=True), value=value, round=last))
-    if not found:
-        return table.iloc[:0]
-    return pd.concat([derived_rows(pd.DataFrame(v), name, table) for name, v in found.items()], ignore_index=True)
+    return derived_rows(found.items(), table)
 
 
 def contraction(distances: np.ndarray) -> float:

@@ -29,8 +29,7 @@ def table(name, arms=artefacts.ROWS):
             lines += [line(*about, 9, metric, 0.9) for metric in METRICS]
             lines += [line(*about, 9, "a_rmse", error), line(*about, 9, "a_rmse_trivial", 2.0)]
     raw = pd.DataFrame(lines, columns=TABLE_COLUMNS)
-    derived = [derived_rows(values, metric, raw) for metric, values in multi_fidelity_measures(raw)]
-    return pd.concat([raw, *derived], ignore_index=True)
+    return pd.concat([raw, derived_rows(multi_fidelity_measures(raw), raw)], ignore_index=True)
 
 
 @pytest.fixture(scope="module")
