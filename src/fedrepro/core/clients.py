@@ -34,6 +34,8 @@ CALIBRATION_LOOP_CLIENTS = 8
 CALIBRATION_LONG = 0.1  # seconds
 #: rounds of a run that is over before a careful choice would pay: the first steps tell of all
 CALIBRATION_FEW_ROUNDS = 10
+#: seconds of a whole run in the loop in which vmap would not even have begun
+CALIBRATION_NOT_WORTH = 0.2
 #: vmap must win by this factor to be chosen: below it the choice would flip with the machine's noise.
 CALIBRATION_MARGIN = 1.25
 #: bytes that are stacked at a time, of parameters and of what a step makes of its images; a round of more is cut into
@@ -169,19 +171,27 @@ def calibrate(task: Task, works: Sequence[Work], rounds: int) -> dict[str, float
     `rounds` chooses by fewer steps.
 
     Returns {"name": …, "loop_ms": …, "vmap_ms": …}, the times extrapolated to a whole round. Where there is no
-    vectorised form, nothing is timed.
+    vectorised form, nothing is timed; where the loop would be done with few rounds at once, vmap is not.
     """
     if getattr(task.model, "loop_only", False):
         return {"name": "loop", "vmap_failed": f"{type(task.model).__name__} has no vectorised form"}
     steps = max(len(w.batches) for w in works)
-    estimate = _estimate if rounds > CALIBRATION_FEW_ROUNDS else _glance
+    few_rounds = rounds <= CALIBRATION_FEW_ROUNDS
+    estimate = _glance if few_rounds else _estimate
     clock, vectorised = _clock(task), Vmap()
+    few = works[:CALIBRATION_LOOP_CLIENTS]
+
+    def of_loop() -> float:
+        return estimate(lambda s: run_loop(task, _short(few, s)).finish(), steps, clock) * len(works) / len(few)
+
+    loop = of_loop() if few_rounds else None
+    if few_rounds and loop * rounds < CALIBRATION_NOT_WORTH:
+        return {"name": "loop", "loop_ms": 1e3 * loop}
     try:
         together = estimate(lambda s: vectorised(task, _short(works, s)).finish(), steps, clock)
     except (RuntimeError, NotImplementedError) as error:
         return {"name": "loop", "vmap_failed": str(error).splitlines()[0]}
-    few = works[:CALIBRATION_LOOP_CLIENTS]
-    loop = estimate(lambda s: run_loop(task, _short(few, s)).finish(), steps, clock) * len(works) / len(few)
+    loop = of_loop() if loop is None else loop
     name = "vmap" if loop > CALIBRATION_MARGIN * together else "loop"
     return {"name": name, "loop_ms": 1e3 * loop, "vmap_ms": 1e3 * together}
 

@@ -343,11 +343,20 @@ def test_few_steps_are_measured_as_they_are_and_long_ones_twice(gradients, monke
 def test_a_run_of_few_rounds_is_judged_by_its_first_steps(gradients, monkeypatch):
     task = make_task("softmax")
     works = make_works(task, [FedAvg()], sizes=[6] * 3, work=replace(MINI_BATCH, epochs=2))  # four steps
-    times = iter([0.0, 0.5, 1.0, 2.0])  # vmap from 0 to 0.5, the loop from 1 to 2, each for two steps
+    times = iter([0.0, 1.0, 1.5, 2.0])  # the loop from 0 to 1, vmap from 1.5 to 2, each for two steps
     monkeypatch.setattr(clients, "_clock", lambda task: lambda: next(times))
     chosen = calibrate(task, works, clients.CALIBRATION_FEW_ROUNDS)
     assert gradients.evaluations == 2 * (3 + 3)
     assert chosen == {"name": "vmap", "vmap_ms": 1000.0, "loop_ms": 2000.0}
+
+
+def test_a_run_that_the_loop_does_at_once_is_not_worth_a_choice(gradients, monkeypatch):
+    task = make_task("softmax")
+    works = make_works(task, [FedAvg()], sizes=[6] * 3, work=replace(MINI_BATCH, epochs=2))  # four steps
+    times = iter([0.0, 0.02])  # for two steps: 0.04 a round, 0.16 in all
+    monkeypatch.setattr(clients, "_clock", lambda task: lambda: next(times))
+    assert calibrate(task, works, rounds=4) == {"name": "loop", "loop_ms": 40.0}
+    assert gradients.evaluations == 2 * 3
 
 
 class Deciding(FedAvg):
