@@ -45,6 +45,8 @@ def rows(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
 def final(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
     """A metric's rows of each run's last round."""
     found = rows(table, metric, **where)
+    if found["round"].nunique() <= 1:  # of one round alone it is the last
+        return found
     return found[found["round"] == found.groupby(RUN)["round"].transform("max")]
 
 
