@@ -6,10 +6,11 @@ as one fused vmap.
 
 from __future__ import annotations
 
+import itertools
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +33,8 @@ from fedrepro.core.task import Task
 from fedrepro.models import MODELS
 
 LR, CLASSES = 0.05, 10
+#: the engine's strategies, and the loop by hand
+WAYS = ("loop", "vmap", "bare")
 FEDAVG = ALGORITHMS["fedavg"](lr=LR)
 
 
@@ -140,10 +143,10 @@ def measure(name: str, repeats: int) -> list[dict]:
             if repeat:  # the first is a warm-up
                 times[system, n].append(seconds)
     torch.set_num_threads(1)
-    double = after_rounds(case, None, torch.float64)
-    apart = {"bare loop": largest_difference(after_rounds(case, None), double)}
-    apart |= {f"fedrepro, {way}": engine_apart(case, way) for way in ("loop", "vmap")}
-    exact = {f"fedrepro, {way}": engine_apart(case, way, torch.float64) for way in ("loop", "vmap")}
+    single, double = ({way: after_rounds(case, way, d) for way in WAYS} for d in (torch.float32, torch.float64))
+    apart = {"bare loop": largest_difference(single["bare"], double["bare"])}
+    apart |= {f"fedrepro, {way}": largest_difference(single[way], single["bare"]) for way in ("loop", "vmap")}
+    exact = {f"fedrepro, {way}": largest_difference(double[way], double["bare"]) for way in ("loop", "vmap")}
     if "pfl" in calls:
         apart["pfl"] = pfl_apart(case)
     if peers.there("flwr"):  # its processes would take the others' cores: it runs alone, after them
@@ -153,33 +156,29 @@ def measure(name: str, repeats: int) -> list[dict]:
     return [{**row, "apart": apart.get(row["system"]), "apart_double": exact.get(row["system"])} for row in rows]
 
 
-def engine_apart(case: Case, way: str, dtype: torch.dtype = torch.float32) -> float:
-    """The largest difference of a parameter between the engine and the bare loop after two rounds on the same batches,
-    both in this precision."""
-    return largest_difference(after_rounds(case, way, dtype), after_rounds(case, None, dtype))
-
-
-def after_rounds(
-    case: Case, way: str | None, dtype: torch.dtype = torch.float32, rounds: int = 2
-) -> Mapping[str, torch.Tensor]:
-    """The server's model after the engine's rounds with this strategy; None: after those of the bare loop on the same
+def after_rounds(case: Case, way: str, dtype: torch.dtype, rounds: int = 2) -> Mapping[str, torch.Tensor]:
+    """The server's model after the engine's rounds with a strategy, or after those of the `bare` loop on the same
     batches."""
     data = case.federation(dtype)
-    if way is not None:
-        task = Task(case.build(dtype))
-        plan, replicate = one_run(task, data, case.work, FEDAVG, rounds=rounds)
-        for t in range(rounds):
-            advance(task, [replicate], plan, strategy(way), t)
-        return replicate.algorithm.model(replicate.state, None, -1)
-    twin = case.build(dtype)
-    start = [p.detach().clone() for p in twin.parameters()]
+    if way == "bare":
+        streamed = (streams.generator("bench", 0, "batches", t) for t in range(rounds))
+        drawn = (case.work.draw(data.train, range(case.clients), t, rng).values() for t, rng in enumerate(streamed))
+        return bare_model(case.build(dtype), ([[(b.x, b.y) for b in mine] for mine in each] for each in drawn))
+    task = Task(case.build(dtype))
+    plan, replicate = one_run(task, data, case.work, FEDAVG, rounds=rounds)
     for t in range(rounds):
-        rng = streams.generator("bench", 0, "batches", t)
-        drawn = case.work.draw(data.train, range(case.clients), t, rng).values()
+        advance(task, [replicate], plan, strategy(way), t)
+    return replicate.algorithm.model(replicate.state, None, -1)
+
+
+def bare_model(model: nn.Module, rounds: Iterable[Sequence[Sequence[tuple]]]) -> dict[str, torch.Tensor]:
+    """The model after rounds of the bare loop, given each one's batches by client."""
+    start = [p.detach().clone() for p in model.parameters()]
+    for batches in rounds:
         total = [torch.zeros_like(p) for p in start]
-        bare_round(twin, start, [[(b.x, b.y) for b in mine] for mine in drawn], total)
+        bare_round(model, start, batches, total)
         start = total
-    return dict(zip(dict(twin.named_parameters()), start, strict=True))
+    return dict(zip(dict(model.named_parameters()), start, strict=True))
 
 
 def pfl_apart(case: Case) -> float:
@@ -228,15 +227,9 @@ def rows_of(case: str, times: dict[tuple[str, int], list[float]]) -> list[dict]:
 
 def by_hand(case: Case, rounds: int) -> dict[str, torch.Tensor]:
     """The model after rounds of the bare loop, every client's batches in the order of its samples."""
-    model, size = case.build(), case.batch
-    start = [p.detach().clone() for p in model.parameters()]
     clients = peers.client_tensors(case)
-    batches = [list(zip(x.split(size), y.split(size), strict=True)) for x, y in clients]
-    for _ in range(rounds):
-        total = [torch.zeros_like(p) for p in start]
-        bare_round(model, start, batches, total)
-        start = total
-    return dict(zip(dict(model.named_parameters()), start, strict=True))
+    batches = [list(zip(x.split(case.batch), y.split(case.batch), strict=True)) for x, y in clients]
+    return bare_model(case.build(), itertools.repeat(batches, rounds))
 
 
 def engine_model(case: Case, rounds: int, sampled: int | None = None) -> Params:

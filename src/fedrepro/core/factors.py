@@ -34,27 +34,26 @@ class Weights:
     factors d [C, R, out] and x [C, R, in]. It is cut and summed like a tensor with the clients as first axis."""
 
     def __init__(self, weight: Tensor, d: Tensor, x: Tensor):
-        self.weight, self.d, self.x = weight, d, x
+        self.weight, self.d, self.x = weight.expand(len(x), -1, -1), d, x
 
     @property
     def nbytes(self) -> int:
         """Of the weights, which is what clients send."""
-        return self.weight.nbytes * (1 if self.weight.dim() == 3 else len(self.x))
+        return self.weight.nbytes
 
     def __getitem__(self, part: slice) -> Weights:
-        return Weights(self.weight[part] if self.weight.dim() == 3 else self.weight, self.d[part], self.x[part])
+        return Weights(self.weight[part], self.d[part], self.x[part])
 
     def dense(self) -> Tensor:
-        weight = self.weight if self.weight.dim() == 3 else self.weight.expand(len(self.x), -1, -1)
-        return torch.baddbmm(weight, self.d.mT, self.x)
+        return torch.baddbmm(self.weight, self.d.mT, self.x)
 
     def unbind(self, axis: int) -> tuple[Tensor, ...]:
         return self.dense().unbind(axis)
 
     def weighted_sum(self, factors: Tensor) -> Tensor:
         """Σ_k factors[k] · W_k, of which all clients' samples make one product."""
-        own = self.weight.dim() == 3
-        start = torch.tensordot(factors, self.weight, dims=1) if own else factors.sum() * self.weight
+        shared = self.weight.stride(0) == 0
+        start = factors.sum() * self.weight[0] if shared else torch.tensordot(factors, self.weight, dims=1)
         d = self.d * factors[:, None, None]
         return torch.addmm(start, d.flatten(0, 1).mT, self.x.flatten(0, 1))
 
@@ -112,9 +111,6 @@ class FactoredTask(Task):
         super().__init__(task.model)
         self.name, self.product, self.gram = task.model.first_weight, product, gram
         self.after = _After(task.model)
-
-    def gradient(self, w, batch, of=None):
-        return self.gradient_and_loss(w, batch, of)[0]
 
     def gradient_and_loss(self, w, batch, of=None):
         if of is not None:
