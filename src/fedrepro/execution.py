@@ -20,7 +20,13 @@ def execute_notebook(notebook: Path, executed: Path, page: Path, failed: Path) -
     parameters = {"results": os.path.relpath(executed.resolve().parents[1], folder)}  # no path of this machine
     try:
         papermill.execute_notebook(
-            notebook, executed, parameters, progress_bar=False, log_output=False, cwd=str(folder)
+            notebook,
+            executed,
+            parameters,
+            progress_bar=False,
+            log_output=False,
+            request_save_on_cell_execute=False,  # written at the end, or where a cell fails
+            cwd=str(folder),
         )
     except BaseException:
         # the workflow removes the outputs of a failed job: what ran is kept beside the log

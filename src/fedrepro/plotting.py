@@ -32,6 +32,7 @@ STYLE = {
     "savefig.dpi": 160,
     "font.size": 9,
     "axes.titlesize": 9.5,
+    "axes.titley": 1.0,  # said, it is not looked for again and again: no figure has ticks above
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -88,10 +89,15 @@ def _lay_out(fig: Figure) -> None:
     engine = fig.get_layout_engine()
     if engine is None:
         return
-    for axis in (axis for axes in fig.axes for axis in (axes.xaxis, axes.yaxis)):
-        for ticks in (axis.major, axis.minor):
-            if type(ticks.formatter) is LogFormatterSciNotation:
-                ticks.formatter = PowerFormatter.like(ticks.formatter, axis)
+    for axes in fig.axes:
+        for spine in axes.spines.values():
+            spine.set_in_layout(False)  # its extent is that of the ticks, which are measured themselves
+        for axis in (axes.xaxis, axes.yaxis):
+            if not axis.get_label_text():
+                axis.set_label_coords(0.5, 0.5)  # none: else its place is looked for beside all ticks
+            for ticks in (axis.major, axis.minor):
+                if type(ticks.formatter) is LogFormatterSciNotation:
+                    ticks.formatter = PowerFormatter.like(ticks.formatter, axis)
     fig.dpi = plt.rcParams["savefig.dpi"]  # what is measured now is known when the picture is drawn
     engine.execute(fig)
     with matplotlib.rc_context({"figure.constrained_layout.use": False}):

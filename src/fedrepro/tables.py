@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from fedrepro.files import read_json, write_atomically
@@ -36,10 +37,8 @@ def collect_metrics(study: str, shards: Sequence[Path], out: Path) -> None:
 
 def rows(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
     """The rows of one metric, further filtered by column values."""
-    found = table[table["metric"] == metric]
-    for column, value in where.items():  # each looks at what the ones before it left
-        found = found[found[column] == value]
-    return found
+    asked = [(table[column] == value).to_numpy() for column, value in {"metric": metric, **where}.items()]
+    return table[np.logical_and.reduce(asked)]  # once: taking rows out takes longer than finding them
 
 
 def final(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
@@ -47,7 +46,7 @@ def final(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
     found = rows(table, metric, **where)
     if found["round"].nunique() <= 1:  # of one round alone it is the last
         return found
-    return found[found["round"] == found.groupby(RUN)["round"].transform("max")]
+    return found[(found["round"] == found.groupby(RUN)["round"].transform("max")).to_numpy()]
 
 
 def derived_rows(found: Iterable[tuple[str, pd.DataFrame | list[dict]]], like: pd.DataFrame) -> pd.DataFrame:

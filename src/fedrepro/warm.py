@@ -12,9 +12,8 @@ the run dies.
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
-import socket
 import sys
 from itertools import takewhile
 
@@ -66,22 +65,21 @@ def hand_over(script: str) -> None:
     address = os.environ.get(VARIABLE, "off")
     if address == "off":
         return
-    with socket.socket(socket.AF_UNIX) as connection:
-        try:
-            connection.connect(address)
-            request = {
-                "script": script,
-                "folder": os.getcwd(),
-                "environment": dict(os.environ),
-                "python": sys.executable,
-            }
-            body = json.dumps(request).encode()
-            socket.send_fds(connection, [len(body).to_bytes(4, "big")], [0, 1, 2])
-            connection.sendall(body)
-            taken = connection.recv(1)
-        except OSError:
-            return
-        if taken != b"+":
-            return
-        code = connection.recv(1)  # nothing: the warm process is gone, and the job with it
-        os._exit(code[0] if code else 1)
+    import _socket  # `socket` and `json` would import for longer than all of the rest takes, in every job
+
+    request = {"script": script, "folder": os.getcwd(), "environment": dict(os.environ), "python": sys.executable}
+    body = marshal.dumps(request)
+    files = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+    connection = _socket.socket(_socket.AF_UNIX)
+    try:
+        connection.connect(address)
+        connection.sendmsg([len(body).to_bytes(4, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
+        connection.sendall(body)
+        taken = connection.recv(1) == b"+"
+    except OSError:
+        taken = False
+    if not taken:
+        connection.close()
+        return
+    code = connection.recv(1)  # nothing: the warm process is gone, and the job with it
+    os._exit(code[0] if code else 1)
