@@ -12,7 +12,6 @@ the run dies.
 
 from __future__ import annotations
 
-import marshal
 import os
 import sys
 from itertools import takewhile
@@ -67,8 +66,8 @@ def hand_over(script: str) -> None:
         return
     import _socket  # `socket` and `json` would import for longer than all of the rest takes, in every job
 
-    request = {"script": script, "folder": os.getcwd(), "environment": dict(os.environ), "python": sys.executable}
-    body = marshal.dumps(request)
+    environment = (f"{name}={value}" for name, value in os.environ.items())
+    body = os.fsencode("\0".join((sys.executable, script, os.getcwd(), *environment)))  # none of them can hold a \0
     files = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
     connection = _socket.socket(_socket.AF_UNIX)
     try:

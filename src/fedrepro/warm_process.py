@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import gc
 import importlib
-import marshal
 import os
 import runpy
 import selectors
@@ -17,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from fedrepro import provenance, sources
 from fedrepro.warm import VARIABLE
@@ -55,6 +54,15 @@ MODULES = (
     "scipy.stats",
     "sklearn.linear_model",
 )
+
+
+class Request(NamedTuple):
+    """A job as its asker would have run it."""
+
+    python: str
+    script: str
+    folder: str
+    environment: dict[str, str]
 
 
 def serve(address: str) -> None:
@@ -127,21 +135,21 @@ def _begin(connection: socket.socket, stamp: int, others: list[socket.socket]) -
     files: list[int] = []
     try:
         request = _received(connection, files)
-        if len(files) != 3 or request["python"] != sys.executable or _stamp() != stamp:
+        if len(files) != 3 or request.python != sys.executable or _stamp() != stamp:
             return None
         connection.sendall(b"+")
         pid = os.fork()
         if not pid:
             _become(request, files, (*others, connection))
         return pid
-    except (OSError, ValueError, TypeError, KeyError, EOFError):
+    except (OSError, ValueError):
         return None
     finally:
         for file in files:  # the job has them; held here, too, whoever reads from it would wait for ever
             os.close(file)
 
 
-def _received(connection: socket.socket, files: list[int]) -> dict:
+def _received(connection: socket.socket, files: list[int]) -> Request:
     """The request; its open files are added to `files`."""
     connection.settimeout(10.0)
     head, received, *_ = socket.recv_fds(connection, 4, 3)
@@ -151,10 +159,11 @@ def _received(connection: socket.socket, files: list[int]) -> dict:
     while len(body) < size <= LARGEST_REQUEST and (more := connection.recv(size - len(body))):
         body += more
     connection.settimeout(None)
-    return marshal.loads(body)
+    python, script, folder, *environment = os.fsdecode(body).split("\0")
+    return Request(python, script, folder, dict(pair.split("=", 1) for pair in environment))
 
 
-def _become(request: dict, files: list[int], others: Sequence[socket.socket]) -> NoReturn:
+def _become(request: Request, files: list[int], others: Sequence[socket.socket]) -> NoReturn:
     """Turn this fork into the job: its files, none of the warm process' own, and then the script."""
     try:
         signal.set_wakeup_fd(-1)
@@ -169,15 +178,15 @@ def _become(request: dict, files: list[int], others: Sequence[socket.socket]) ->
         os._exit(1)
 
 
-def _run(request: dict) -> None:
+def _run(request: Request) -> None:
     """The script as if it had been started by itself; ends the process."""
     code = 1
     try:
         os.environ.clear()
-        os.environ.update(request["environment"], **{VARIABLE: "off"})
-        os.chdir(request["folder"])
-        sys.argv = [request["script"]]
-        runpy.run_path(request["script"], run_name="__main__")
+        os.environ.update(request.environment, **{VARIABLE: "off"})
+        os.chdir(request.folder)
+        sys.argv = [request.script]
+        runpy.run_path(request.script, run_name="__main__")
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
