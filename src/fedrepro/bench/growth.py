@@ -40,6 +40,7 @@ SAMPLES, INPUTS, CLASSES = 10, 60, 10
 DRAWN = (5, 10, 20, 40, 80)
 TOTAL = (100, 1_000, 10_000, 100_000)
 DEVICES = (5, 10, 20, 40)
+TURN = 0.1  # seconds
 LABELS = {
     "clients a round": "clients drawn, of 1000",
     "clients in all": "clients in all, 10 drawn",
@@ -77,16 +78,17 @@ def _round(task: Task, data: Federation, work: LocalWork, drawn: int, algorithm)
 
 
 def times(rounds: Mapping[int, Round], repeats: int) -> dict[int, list[float]]:
-    """Seconds of the processor of a round of each size, taking turns; each turn is as many rounds as take a moment."""
+    """Seconds of the processor of a round of each size, taking turns; each turn is as many rounds as take TURN."""
     counts = {}
     for size, run in rounds.items():
         run(0)
         begin = time.process_time()
         run(1)
-        counts[size] = max(1, round(0.02 / max(time.process_time() - begin, 1e-6)))
+        counts[size] = max(1, round(TURN / max(time.process_time() - begin, 1e-6)))
     found: dict[int, list[float]] = {size: [] for size in rounds}
     for repeat in range(repeats):
-        for size, run in rounds.items():
+        turns = list(rounds.items())
+        for size, run in turns[repeat % len(turns) :] + turns[: repeat % len(turns)]:  # none is always after the same
             begin = time.process_time()
             for t in range(counts[size]):
                 run(repeat * counts[size] + t)
@@ -110,7 +112,8 @@ def memory(clients: int, drawn: int = 10) -> float:
 
 
 def measure(repeats: int, drawn=DRAWN, total=TOTAL, devices=DEVICES) -> pd.DataFrame:
-    """A row a size: seconds of a round with their spread, also as a multiple of the smallest size's; memory."""
+    """A row a size: seconds of a round with their spread, also as a multiple of the smallest size's in the same turn;
+    memory."""
     rows = []
     extra = {size: memory(size) for size in total[-1:]} if Path("/proc/self/statm").exists() else {}
     families = {
@@ -120,17 +123,16 @@ def measure(repeats: int, drawn=DRAWN, total=TOTAL, devices=DEVICES) -> pd.DataF
     }
     for what, rounds in families.items():
         found = times(rounds, repeats)
-        first = statistics.median(found[next(iter(rounds))])
+        smallest = found[next(iter(rounds))]
         for size, seconds in found.items():
-            middle = statistics.median(seconds)
             beyond = extra.get(size) if what == "clients in all" else None
             rows.append(
                 {
                     "what": what,
                     "size": size,
-                    "median_s": middle,
+                    "median_s": statistics.median(seconds),
                     "iqr_s": iqr(seconds),
-                    "times_the_smallest": middle / first,
+                    "times_the_smallest": statistics.median(np.divide(seconds, smallest)),
                     "bytes_a_client_beyond_its_data": beyond,
                 }
             )
@@ -160,7 +162,7 @@ def draw(table: pd.DataFrame) -> Figure:
 def main(arguments: list[str]) -> int:
     torch.set_num_threads(1)
     keep_freed_memory()
-    table = measure(int(arguments[0]) if arguments else 15)
+    table = measure(int(arguments[0]) if arguments else 40)
     write_figure("growth", draw(table))
     write("growth", table, digits=4)
     return 0

@@ -17,6 +17,6 @@ def test_every_size_has_its_row_and_the_smallest_is_the_unit():
 
 def test_sizes_take_turns():
     calls = []
-    times({1: lambda t: calls.append(1), 2: lambda t: calls.append(2)}, repeats=2)
+    times({size: lambda t, size=size: calls.append(size) for size in (1, 2, 3)}, repeats=2)
     turns = [calls[0], *(b for a, b in itertools.pairwise(calls) if a != b)]
-    assert turns == [1, 2, 1, 2, 1, 2]  # a warm-up, then two turns each
+    assert turns == [1, 2, 3, 1, 2, 3, 2, 3, 1]  # a warm-up, then two turns each, begun by another
