@@ -3,11 +3,12 @@
 A round is FedAvg: sampling, batches, client updates, average. Beside the engine's, with either strategy, stand
 hand-written code that only takes the gradient steps (forward, backward, step) on batches that lie ready, and averages,
 as a loop and as one fused vmap; and, where they are installed, pfl and Flower (fedrepro.bench.peers). All take turns;
-medians with spread. `ratio` is a system's time over the engine's (the better strategy's), `not_gradients` the share of
-the engine's round that bare code of the same kind does without. All may use every core: what computes in this process
-is measured with one thread and with one a core, and the better of the two is told; Flower has a process a core. `apart`
-is the largest difference of a parameter after some rounds from the bare loop on the same batches, in single precision
-and, of the engine, in double; of the bare loop itself, how far single precision takes it from itself in double.
+medians with spread. `ratio` is a system's time over the engine's (the better strategy's), turn by turn, `not_gradients`
+the share of the engine's round that bare code of the same kind does without. All may use every core: what computes in
+this process is measured with one thread and with one a core, and the better of the two is told; Flower has a process a
+core. `apart` is the largest difference of a parameter after some rounds from the bare loop on the same batches, in
+single precision and, of the engine, in double; of the bare loop itself, how far single precision takes it from itself
+in double.
 
 Two cases more are a whole run from process start (logistic regression on 1000 clients, ten a round, 100 rounds), and
 a study as a whole, jobs in parallel, beside as many processes of pfl as there are cores.

@@ -6,10 +6,10 @@ from __future__ import annotations
 import multiprocessing
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FOLDER = Path("results/bench")
+T = TypeVar("T")
 
 
 def two_at_a_time(call: Callable, *arguments: Sequence, warm: Sequence[str] = ()) -> list:
@@ -30,6 +31,18 @@ def two_at_a_time(call: Callable, *arguments: Sequence, warm: Sequence[str] = ()
         context.set_forkserver_preload(list(warm))
     with ProcessPoolExecutor(2, mp_context=context, max_tasks_per_child=1) as pool:
         return list(pool.map(call, *arguments))
+
+
+def beginning_with(repeat: int, systems: Iterable[T]) -> list[T]:
+    """The systems in the order of a turn: each begins one in its turn, so that none always comes after the same."""
+    known = list(systems)
+    first = repeat % len(known)
+    return known[first:] + known[:first]
+
+
+def times_as_long(seconds: Sequence[float], others: Sequence[float]) -> float:
+    """How many times as long as the others', turn by turn, in the median: what slows a turn down slows down both."""
+    return statistics.median(mine / other for mine, other in zip(seconds, others, strict=True))
 
 
 def iqr(seconds: Sequence[float]) -> float:

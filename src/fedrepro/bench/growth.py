@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from fedrepro.algorithms import ALGORITHMS
-from fedrepro.bench.common import iqr, write, write_figure
+from fedrepro.bench.common import beginning_with, iqr, times_as_long, write, write_figure
 from fedrepro.bench.rounds import one_run
 from fedrepro.core import streams
 from fedrepro.core.clients import strategy
@@ -87,8 +87,7 @@ def times(rounds: Mapping[int, Round], repeats: int) -> dict[int, list[float]]:
         counts[size] = max(1, round(TURN / max(time.process_time() - begin, 1e-6)))
     found: dict[int, list[float]] = {size: [] for size in rounds}
     for repeat in range(repeats):
-        turns = list(rounds.items())
-        for size, run in turns[repeat % len(turns) :] + turns[: repeat % len(turns)]:  # none is always after the same
+        for size, run in beginning_with(repeat, rounds.items()):
             begin = time.process_time()
             for t in range(counts[size]):
                 run(repeat * counts[size] + t)
@@ -132,7 +131,7 @@ def measure(repeats: int, drawn=DRAWN, total=TOTAL, devices=DEVICES) -> pd.DataF
                     "size": size,
                     "median_s": statistics.median(seconds),
                     "iqr_s": iqr(seconds),
-                    "times_the_smallest": statistics.median(np.divide(seconds, smallest)),
+                    "times_the_smallest": times_as_long(seconds, smallest),
                     "bytes_a_client_beyond_its_data": beyond,
                 }
             )

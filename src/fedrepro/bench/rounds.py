@@ -21,7 +21,7 @@ from torch.func import functional_call
 
 from fedrepro.algorithms import ALGORITHMS
 from fedrepro.bench import peers
-from fedrepro.bench.common import iqr
+from fedrepro.bench.common import beginning_with, iqr, times_as_long
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Algorithm, Problem
 from fedrepro.core.clients import strategy
@@ -137,7 +137,7 @@ def measure(name: str, repeats: int) -> list[dict]:
         calls["pfl"] = peers.Pfl(case, LR).round
     times: dict[tuple[str, int], list[float]] = {(system, n): [] for system in calls for n in threads()}
     for repeat in range(repeats + 1):
-        for system, n in times:
+        for system, n in beginning_with(repeat, times):
             torch.set_num_threads(n)
             seconds = timed(calls[system])
             if repeat:  # the first is a warm-up
@@ -207,7 +207,7 @@ def rows_of(case: str, times: dict[tuple[str, int], list[float]]) -> list[dict]:
     """A row a system, with the number of threads that it is fastest with."""
     middle = {key: statistics.median(seconds) for key, seconds in times.items()}
     best = {system: min((key for key in times if key[0] == system), key=middle.get) for system, _ in times}
-    ours = min(middle[key] for system, key in best.items() if system.startswith("fedrepro"))
+    ours = min((key for system, key in best.items() if system.startswith("fedrepro")), key=middle.get)
     rows = []
     for system, key in best.items():
         bare = best.get(f"bare {system.split()[-1]}")
@@ -218,8 +218,8 @@ def rows_of(case: str, times: dict[tuple[str, int], list[float]]) -> list[dict]:
                 "threads": key[1],
                 "median_s": middle[key],
                 "iqr_s": iqr(times[key]),
-                "ratio": middle[key] / ours,
-                "not_gradients": None if bare is None else 1 - middle[bare] / middle[key],
+                "ratio": times_as_long(times[key], times[ours]),
+                "not_gradients": None if bare is None else 1 - times_as_long(times[bare], times[key]),
             }
         )
     return rows
