@@ -159,6 +159,8 @@ def _received(connection: socket.socket, files: list[int]) -> Request:
     while len(body) < size <= LARGEST_REQUEST and (more := connection.recv(size - len(body))):
         body += more
     connection.settimeout(None)
+    if len(body) != size:
+        raise ValueError("a request that is too large or was cut short")
     python, script, folder, *environment = os.fsdecode(body).split("\0")
     return Request(python, script, folder, dict(pair.split("=", 1) for pair in environment))
 
