@@ -52,16 +52,16 @@ format: $(STAMP) ## ruff and snakefmt, in place
 	@$(BIN)/ruff check --quiet --fix . && $(BIN)/ruff format --quiet . && $(BIN)/snakefmt Snakefile workflow
 
 plan: $(STAMP) ## jobs, gradient steps, and estimates of time, GPU-hours and disk for the chosen scale
-	@$(BIN)/python -m fedrepro.plan $(CONFIG)
+	@$(BIN)/python -m fedrepro.commands.plan $(CONFIG)
 
 data: $(STAMP) ## fetch and verify the real data sets (ONLY="mnist cifar10") into DATA_DIR, or into the cache
-	@$(BIN)/python -m fedrepro.fetch $(if $(DATA_DIR),--to $(call quote,$(DATA_DIR))) $(ARGS) -- $(call quote,$(ONLY))
+	@$(BIN)/python -m fedrepro.data.fetch $(if $(DATA_DIR),--to $(call quote,$(DATA_DIR))) $(ARGS) -- $(call quote,$(ONLY))
 
 report: $(STAMP) ## build the report again from the results that are there
 	@$(SNAKEMAKE) --forcerun build_report $(ARGS) -- all
 
 check-reference: $(STAMP) ## hold the results of a fresh run (of SCALE) against results/reference
-	@$(BIN)/python -m fedrepro.reference check $(call quote,results/$(SCALE))
+	@$(BIN)/python -m fedrepro.commands.reference check $(call quote,results/$(SCALE))
 
 $(BENCH_STAMP): $(STAMP) envs/bench.sh envs/bench.txt
 	@sh envs/bench.sh $@
@@ -80,7 +80,7 @@ lock: $(STAMP) ## resolve pyproject.toml anew into envs/requirements.lock (needs
 
 sbom: $(STAMP) ## a software bill of materials of the lock, with licences: results/sbom.cdx.json
 	@mkdir -p results
-	@$(BIN)/python -m fedrepro.bill >results/sbom.cdx.json
+	@$(BIN)/python -m fedrepro.commands.bill >results/sbom.cdx.json
 	@echo "bill of materials: $(CURDIR)/results/sbom.cdx.json"
 
 clean: ## remove results (not results/reference) and snakemake's records; .venv stays

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from fedrepro.evidence.assumptions import assumed_settings, errata
 from fedrepro.files import write_json
-from fedrepro.jobs import logged
-from fedrepro.register import assumed_settings, errata
-from fedrepro.report import build_report
+from fedrepro.report.page import build_report
+from fedrepro.workflow.jobs import logged
 
 
 def main(results, experiments, listed, scale, studies, out):

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from fedrepro.jobs import logged
-from fedrepro.tables import collect_metrics
+from fedrepro.evidence.tables import collect_metrics
+from fedrepro.workflow.jobs import logged
 
 
 def main(study, shards, out):

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from fedrepro.execution import execute_notebook
-from fedrepro.jobs import logged
+from fedrepro.workflow.jobs import logged
+from fedrepro.workflow.run_notebook import execute_notebook
 
 
 def main(notebook, executed, page, log):

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from fedrepro.evidence.ledger import judge, load_claims
+from fedrepro.evidence.quantities import with_seconds
 from fedrepro.files import read_json, write_atomically
-from fedrepro.jobs import logged
-from fedrepro.ledger import judge, load_claims
-from fedrepro.quantities import with_seconds
+from fedrepro.workflow.jobs import logged
 
 
 def main(study, claims, published, tables, manifests, scale, out):

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from fedrepro.jobs import logged
-from fedrepro.ledger import merge
+from fedrepro.evidence.ledger import merge
+from fedrepro.workflow.jobs import logged
 
 
 def main(ledgers, out):

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from fedrepro import plotting
+from fedrepro.data.preparation import partition_data
 from fedrepro.files import write_atomically
-from fedrepro.jobs import logged
-from fedrepro.preparation import partition_data
+from fedrepro.report import plotting
+from fedrepro.workflow.jobs import logged
 
 
 def main(federation_id, spec, seeds, dataset, out, picture):

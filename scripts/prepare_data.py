@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from fedrepro.config import data_folders
-from fedrepro.fetch import fetch_missing
-from fedrepro.jobs import logged
-from fedrepro.preparation import prepare_data
+from fedrepro.core.config import data_folders
+from fedrepro.data.fetch import fetch_missing
+from fedrepro.data.preparation import prepare_data
+from fedrepro.workflow.jobs import logged
 
 
 def main(dataset_id, spec, seeds, mode, data_dir, out):

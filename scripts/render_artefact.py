@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from fedrepro.jobs import logged
-from fedrepro.rendering import render_artefact
+from fedrepro.report.rendering import render_artefact
+from fedrepro.workflow.jobs import logged
 
 
 def main(spec, scale, tables, manifests, samples, code, out):

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from fedrepro.experiment import load_experiment
-from fedrepro.jobs import logged
-from fedrepro.training import Inputs, Machine, train_shard
+from fedrepro.core.experiment import load_experiment
+from fedrepro.workflow.jobs import logged
+from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
 
 def main(config, scale, experiment, algorithm, shard, dataset, federation, machine, out, checkpoints):

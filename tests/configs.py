@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from fedrepro.experiment import Experiment, resolve
+from fedrepro.core.experiment import Experiment, resolve
 
 EXPERIMENT: dict[str, Any] = {
     "title": "A line",

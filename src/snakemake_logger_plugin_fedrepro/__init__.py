@@ -80,7 +80,7 @@ class LogHandler(LogHandlerBase):
         """In place of snakemake's page about locks: who has the folder."""
         if getattr(record, "exception", None) != "LockException":
             return None
-        from fedrepro.running import busy  # only now: the plugin is loaded for every snakemake command
+        from fedrepro.workflow.run_lock import busy  # only now: the plugin is loaded for every snakemake command
 
         return (line := busy()) and f"error: {line}"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.report import build_report
 from fedrepro.report.claims import VERDICTS
+from fedrepro.report.page import build_report
 from tests.pages import HOSTILE, SVG, write_artefact, write_results
 
 

@@ -15,11 +15,11 @@ import torch
 
 from fedrepro.algorithms import ALGORITHMS
 from fedrepro.core.checkpoint import Checkpoint
+from fedrepro.core.experiment import Experiment
 from fedrepro.core.federation import LocalWork
-from fedrepro.experiment import Experiment
-from fedrepro.metrics import COLUMNS
-from fedrepro.preparation import partition_data, prepare_data
-from fedrepro.training import Inputs, prepare
+from fedrepro.core.metrics import COLUMNS
+from fedrepro.data.preparation import partition_data, prepare_data
+from fedrepro.workflow.train_job import Inputs, prepare
 from tests.builders import (
     CASES_OF,
     FULL_BATCH,

@@ -17,12 +17,15 @@ import pytest
 import torch
 
 from fedrepro.core import streams
-from fedrepro.datasets import DATASETS, Dataset, Source, Split
-from fedrepro.datasets import base as data_files
+from fedrepro.data import dataset as data_files
+from fedrepro.data import federation_files as federation_files
+from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.datasets import DATASETS
+from fedrepro.data.federation_files import Assignment
+from fedrepro.data.inside import INSIDE
+from fedrepro.data.partitions import PARTITIONS
 from fedrepro.errors import UserError
-from fedrepro.partitions import INSIDE, PARTITIONS, Assignment
-from fedrepro.partitions import base as federation_files
-from fedrepro.training import load_federations
+from fedrepro.workflow.train_job import load_federations
 
 #: Sizes that keep the contract quick. Every data set that is not here has its defaults.
 SMALL: dict[str, dict[str, Any]] = {
@@ -303,5 +306,5 @@ def given_to_a_model(data: Dataset, rows: np.ndarray) -> np.ndarray:
 
 def test_no_data_set_imports_torch():
     """Preparing data must not cost torch's two seconds."""
-    code = "import sys, fedrepro.datasets, fedrepro.partitions, fedrepro.preparation; sys.exit('torch' in sys.modules)"
+    code = "import sys, fedrepro.data.datasets, fedrepro.data.partitions, fedrepro.data.preparation; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

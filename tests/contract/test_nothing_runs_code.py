@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.config import ROOT
+from fedrepro.core.config import ROOT
 
 FILES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "scripts").glob("*.py")])
 NAMES = [str(path.relative_to(ROOT)) for path in FILES]

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrepro.config import ROOT
-from fedrepro.datasets import DATASETS, Dataset, Source
+from fedrepro.core.config import ROOT
+from fedrepro.data.dataset import Dataset, Source
+from fedrepro.data.datasets import DATASETS
 
 _CANDIDATES = [os.environ.get("FEDREPRO_TEST_DATA"), os.environ.get("DATA_DIR"), ROOT.parent / "shared" / "datasets"]
 
@@ -28,7 +29,7 @@ def data_dir() -> Path:
 @pytest.fixture(scope="session")
 def real(data_dir: Path):
     """real("mnist", **parameters): the data set read from its real files; skipped by name where they are not there."""
-    from fedrepro.datasets.catalogue import present
+    from fedrepro.data.catalogue import present
 
     def load(name: str, **parameters) -> Dataset:
         entry = DATASETS[name]

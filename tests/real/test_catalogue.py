@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedrepro.datasets.catalogue import catalogue, find, present, verify
+from fedrepro.data.catalogue import catalogue, find, present, verify
 
 
 @pytest.mark.parametrize("name", catalogue())

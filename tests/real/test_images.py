@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedrepro.datasets import Split
-from fedrepro.datasets.catalogue import entry
+from fedrepro.data.catalogue import entry
+from fedrepro.data.dataset import Split
 
 MNIST_TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 MNIST_TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]

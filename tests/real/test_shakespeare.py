@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedrepro.datasets import Dataset
-from fedrepro.datasets.plays import read_roles
-from fedrepro.datasets.shakespeare import VOCABULARY, WINDOW, encode, read_table, shakespeare_size
-from fedrepro.partitions.by_client import by_client
-from fedrepro.partitions.inside import shuffled
+from fedrepro.data.dataset import Dataset
+from fedrepro.data.inside import shuffled
+from fedrepro.data.partitions.by_client import by_client
+from fedrepro.studies.gifair.datasets.shakespeare import VOCABULARY, WINDOW, encode, read_table, shakespeare_size
+from fedrepro.studies.gifair.plays import read_roles
 
 HAMLET = "THE TRAGEDY OF HAMLET, PRINCE OF DENMARK: HAM"
 

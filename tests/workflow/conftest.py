@@ -17,7 +17,7 @@ import pytest
 import yaml
 from filelock import FileLock
 
-from fedrepro.config import ROOT, read_yaml
+from fedrepro.core.config import ROOT, read_yaml
 
 PARTS = ("Snakefile", "Makefile", "pyproject.toml", "workflow", "scripts", "config", "notebooks", "src", "envs")
 #: what is kept of the dfl study

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro import experiment
-from fedrepro.config import read_yaml
+from fedrepro.core import experiment
+from fedrepro.core.config import read_yaml
 from fedrepro.files import read_json
 from tests import slurm as clusters
 from tests.workflow.conftest import SMOKE_STUDIES, Checkout, copy_checkout, copy_tree

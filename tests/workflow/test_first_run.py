@@ -9,10 +9,10 @@ import nbformat
 import pandas as pd
 import pytest
 
-from fedrepro.config import read_yaml
+from fedrepro.core.config import read_yaml
+from fedrepro.evidence.ledger import COLUMNS as LEDGER_COLUMNS
+from fedrepro.evidence.ledger import VERDICTS
 from fedrepro.files import read_json, sha256
-from fedrepro.ledger import COLUMNS as LEDGER_COLUMNS
-from fedrepro.ledger import VERDICTS
 from tests.workflow.conftest import ARTEFACTS, Checkout
 
 pytestmark = pytest.mark.workflow
@@ -103,7 +103,7 @@ def test_an_artefact_has_its_chain_down_to_the_data(run, artefact):
     assert (about["data"], about["seeds"]) == (["synthetic"], 2)
     for path, digest in about["code"].items():
         assert digest == sha256(run.folder / path)
-    assert "src/fedrepro/artefacts/dfl.py" in about["code"]
+    assert "src/fedrepro/studies/dfl/artefacts.py" in about["code"]
     assert [i["path"] for i in about["inputs"]] == [f"tables/dfl/{experiment}.parquet"]
     for made_from in about["inputs"]:
         assert made_from["sha256"] == sha256(run.results / made_from["path"])

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from fedrepro.config import ROOT
+from fedrepro.core.config import ROOT
 
 RECORD = f"""#!{sys.executable}
 import json, sys

@@ -23,17 +23,17 @@ def test_a_second_run_does_nothing_and_starts_fast(checkout):
     assert done.returncode == 0
     assert "done:" not in done.stderr
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-    assert "fedrepro.layout" in imported
+    assert "fedrepro.workflow.layout" in imported
     assert not {"torch", "lark", "matplotlib", "scipy.stats", "papermill"} & imported  # seconds each, all for nothing
 
 
 EDITS = {
     "src/fedrepro/algorithms/fedprox.py": {TRAIN_FAULTS["fedprox"]} | FAULTS | JUDGED | SHOWN,
-    "src/fedrepro/algorithms/dfl.py": {TRAIN_LINE, TRAIN_FAULTS["dfl"]} | ALL_AFTER_TRAINING,
+    "src/fedrepro/studies/dfl/algorithms/dfl.py": {TRAIN_LINE, TRAIN_FAULTS["dfl"]} | ALL_AFTER_TRAINING,
     "src/fedrepro/algorithms/__init__.py": set(),  # a method is added: nothing that ran depends on it
     "src/fedrepro/core/rounds.py": TRAINING | ALL_AFTER_TRAINING,
-    "src/fedrepro/measures/dfl.py": ALL_AFTER_TRAINING,
-    "src/fedrepro/artefacts/dfl.py": {"render dfl/fig3b", "render dfl/faults"} | SHOWN,
+    "src/fedrepro/studies/dfl/measures.py": ALL_AFTER_TRAINING,
+    "src/fedrepro/studies/dfl/artefacts.py": {"render dfl/fig3b", "render dfl/faults"} | SHOWN,
     "config/claims/dfl.yaml": JUDGED | SHOWN,
     "src/fedrepro/report/page.css": {"build report"},
 }

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.config import ROOT
+from fedrepro.core.config import ROOT
+from fedrepro.data.preparation import partition_data, prepare_data
 from fedrepro.files import read_json
-from fedrepro.preparation import partition_data, prepare_data
 from tests.configs import EXPERIMENT, changed, write_yaml
 from tests.workflow.conftest import Checkout
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from fedrepro.config import ROOT
-from fedrepro.experiment import load_artefacts, load_experiments, select
-from fedrepro.ledger import load_claims
+from fedrepro.core.config import ROOT
+from fedrepro.core.experiment import load_artefacts, load_experiments, select
+from fedrepro.evidence.ledger import load_claims
 from tests.workflow.conftest import SMOKE_STUDIES
 
 pytestmark = pytest.mark.workflow

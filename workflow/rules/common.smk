@@ -6,10 +6,10 @@ config/config.yaml is read here, not by `configfile:`, so that an error in it is
 import sys
 from pathlib import Path
 
-from fedrepro.config import read_yaml
+from fedrepro.core.config import read_yaml
 from fedrepro.errors import UserError
-from fedrepro.experiment import STUDIES
-from fedrepro.layout import Layout
+from fedrepro.core.experiment import STUDIES
+from fedrepro.workflow.layout import Layout
 
 try:
     LAYOUT = Layout({**read_yaml("config/config.yaml"), **config})

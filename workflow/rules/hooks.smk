@@ -1,6 +1,6 @@
 """Needs LAYOUT. Makes failures.json and, of a run in which jobs failed, the report of what is there."""
 
-from fedrepro import failures, running, warm
+from fedrepro.workflow import failures, run_lock as running, warm
 from fedrepro.files import check_writable
 
 if workflow.is_main_process:

@@ -15,7 +15,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fedrepro.algorithms.weighed import Weighed, stacked, towards
+from fedrepro.algorithms._weighed import Weighed, stacked, towards
 from fedrepro.core.algorithm import Metric
 
 

@@ -17,8 +17,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from fedrepro.algorithms._weighed import towards
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.algorithms.weighed import towards
 
 PRECISION = 1e-14  # of ½‖d‖², which is at most ½
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import torch
 
-from fedrepro.algorithms.weighed import Weighed, stacked, towards
+from fedrepro.algorithms._weighed import Weighed, stacked, towards
 
 SMALLEST = 1e-10
 

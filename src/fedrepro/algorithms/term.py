@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.algorithms.weighed import Weighed, stacked, towards
+from fedrepro.algorithms._weighed import Weighed, stacked, towards
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from fedrepro.bench import rounds, runs
 from fedrepro.bench.common import write, write_figure
-from fedrepro.plotting import COLOURS, figure
-from fedrepro.training import keep_freed_memory
+from fedrepro.report.plotting import COLOURS, figure
+from fedrepro.workflow.train_job import keep_freed_memory
 
 
 def draw(table: pd.DataFrame) -> Figure:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 
-from fedrepro import provenance
+from fedrepro.evidence import provenance
 from fedrepro.files import write_atomically, write_json
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def iqr(seconds: Sequence[float]) -> float:
 
 def write_figure(name: str, drawn: Figure) -> None:
     """The figure as results/bench/<name>.svg and .png."""
-    from fedrepro.plotting import save  # matplotlib, which the parts that only measure do without
+    from fedrepro.report.plotting import save  # matplotlib, which the parts that only measure do without
 
     for kind in ("svg", "png"):
         write_atomically(FOLDER / f"{name}.{kind}", save(drawn, kind))

@@ -13,8 +13,9 @@ import pandas as pd
 
 from fedrepro.bench.common import two_at_a_time, write
 from fedrepro.core import streams
-from fedrepro.datasets import DATASETS, Source
-from fedrepro.datasets.catalogue import present
+from fedrepro.data.catalogue import present
+from fedrepro.data.dataset import Source
+from fedrepro.data.datasets import DATASETS
 
 #: parameters that ask for all of a data set, where the defaults do not
 WHOLE = {"shakespeare": {"roles": "all", "samples": 0}}

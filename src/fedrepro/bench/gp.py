@@ -18,8 +18,6 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fedrepro.algorithms.fgpr import FGPR
-from fedrepro.algorithms.gp_separate import GPSeparate
 from fedrepro.bench.common import write
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Problem
@@ -28,10 +26,13 @@ from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.initial import build
 from fedrepro.core.rounds import Participation, Plan, Replicate, advance
 from fedrepro.core.task import Task
-from fedrepro.datasets import DATASETS, Source
-from fedrepro.gp.maximum import MINIMA
+from fedrepro.data.dataset import Source
+from fedrepro.data.datasets import DATASETS
 from fedrepro.models import MODELS
-from fedrepro.training import keep_freed_memory
+from fedrepro.studies.fgpr.algorithms.fgpr import FGPR
+from fedrepro.studies.fgpr.algorithms.gp_separate import GPSeparate
+from fedrepro.studies.fgpr.gp.maximum import MINIMA
+from fedrepro.workflow.train_job import keep_freed_memory
 
 RUNS, ROUNDS, LR = 30, 2, 0.01
 WORK = LocalWork(epochs=1, batch=40, nearest=True)

@@ -33,8 +33,8 @@ from fedrepro.core.initial import build
 from fedrepro.core.rounds import advance
 from fedrepro.core.task import Task
 from fedrepro.models import MODELS
-from fedrepro.plotting import COLOURS, figure
-from fedrepro.training import keep_freed_memory
+from fedrepro.report.plotting import COLOURS, figure
+from fedrepro.workflow.train_job import keep_freed_memory
 
 SAMPLES, INPUTS, CLASSES = 10, 60, 10
 DRAWN = (5, 10, 20, 40, 80)

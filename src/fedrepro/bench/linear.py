@@ -18,10 +18,10 @@ from pathlib import Path
 import pandas as pd
 
 from fedrepro.bench.common import two_at_a_time, write
-from fedrepro.experiment import Experiment, load_experiment
+from fedrepro.core.experiment import Experiment, load_experiment
 from fedrepro.files import read_json
 
-IMPORTED = ("fedrepro.training", "torch._dynamo")  # before the first case, for all of them
+IMPORTED = ("fedrepro.workflow.train_job", "torch._dynamo")  # before the first case, for all of them
 #: what is timed → (algorithm, its variants, experiments)
 CASES = {
     "HM1 and Separate": ("hm1", ("box", "separate"), ("hm1_i", "hm1_ii", "hm1_iii", "hm1_iv")),
@@ -42,7 +42,10 @@ def printed(experiment: Experiment, algorithm: str, variants: tuple[str, ...]) -
 
 def prepare(chosen: Experiment, folder: Path) -> None:
     """The data of all runs, and who holds them."""
-    from fedrepro.preparation import partition_data, prepare_data  # here: a process of its own pays for its imports
+    from fedrepro.data.preparation import (  # here: a process of its own pays for its imports
+        partition_data,
+        prepare_data,
+    )
 
     seeds = range(chosen.spec["seeds"])
     prepare_data(chosen.dataset_id, chosen.spec["dataset"], seeds, "standin", (), folder / "data.npz")
@@ -54,7 +57,7 @@ def prepare(chosen: Experiment, folder: Path) -> None:
 def train(chosen: Experiment, algorithm: str, folder: Path) -> dict:
     """All runs from the files of `prepare` to written metrics: the manifest's numbers."""
     begin = time.perf_counter()
-    from fedrepro.training import Inputs, Machine, train_shard
+    from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
     inputs, out = Inputs(folder / "data.npz", folder / "federation.npz"), folder / "metrics.parquet"
     train_shard(chosen, algorithm, f"0-{chosen.spec['seeds'] - 1}", inputs, Machine(), out, folder)

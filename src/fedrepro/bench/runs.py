@@ -16,7 +16,7 @@ import torch
 
 from fedrepro.bench import peers
 from fedrepro.bench.rounds import LR, Case, engine_model, rows_of
-from fedrepro.config import ROOT
+from fedrepro.core.config import ROOT
 from fedrepro.files import read_json
 
 WHOLE_RUN = Case("softmax", (60,), clients=1000, steps=1)

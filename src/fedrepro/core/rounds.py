@@ -21,10 +21,10 @@ from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, T
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.clients import Results, Work
 from fedrepro.core.federation import Batches, Federation, Holdings, LocalWork
+from fedrepro.core.metrics import MetricLog
 from fedrepro.core.params import Params, all_finite, tree_bytes
 from fedrepro.core.progress import Progress
 from fedrepro.core.task import Task
-from fedrepro.metrics import MetricLog
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ from torch import nn
 
 from fedrepro.models.char_lstm import CharLSTM
 from fedrepro.models.cnn import CNN
-from fedrepro.models.gaussian_process import GaussianProcess
 from fedrepro.models.lenet5 import LeNet5
 from fedrepro.models.linear import LinearRegression
-from fedrepro.models.linear_outputs import LinearOutputs
 from fedrepro.models.mlp import MLP
-from fedrepro.models.network import Network
-from fedrepro.models.omni_cnn import OmniCNN
-from fedrepro.models.polynomial import Polynomial
 from fedrepro.models.resnet9 import ResNet9
 from fedrepro.models.softmax import SoftmaxRegression
+from fedrepro.studies.fedlin.models.linear_outputs import LinearOutputs
+from fedrepro.studies.fgpr.models.gaussian_process import GaussianProcess
+from fedrepro.studies.fgpr.models.network import Network
+from fedrepro.studies.fgpr.models.polynomial import Polynomial
+from fedrepro.studies.omni.models.omni_cnn import OmniCNN
 
 MODELS: dict[str, type[nn.Module]] = {
     "char_lstm": CharLSTM,

@@ -13,8 +13,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, relu
 
+from fedrepro.core.layers import BatchNorm, GroupNorm, max_pool_2
 from fedrepro.errors import UserError
-from fedrepro.models.layers import BatchNorm, GroupNorm, max_pool_2
 
 #: channels that share a mean and a variance
 GROUP = 4  # assumed: small enough for narrow networks

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedrepro.algorithms import Ditto, FedAvg, Local
+from fedrepro.algorithms.ditto import Ditto
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.local import Local
 from fedrepro.errors import UserError
 from tests.builders import MINI_BATCH, RAGGED, federations, make_plan, make_task, run
 from tests.unit.algorithms.test_fedavg import line

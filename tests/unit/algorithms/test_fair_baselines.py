@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.algorithms import AFL, QFFL, TERM, Ditto, FedAvg, FedMGDAPlus, Local, TERMGroup
-from fedrepro.algorithms.afl import onto_simplex
-from fedrepro.algorithms.fedmgda_plus import min_norm
-from fedrepro.algorithms.weighed import training_loss
+from fedrepro.algorithms._weighed import training_loss
+from fedrepro.algorithms.afl import AFL, onto_simplex
+from fedrepro.algorithms.ditto import Ditto
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.fedmgda_plus import FedMGDAPlus, min_norm
+from fedrepro.algorithms.local import Local
+from fedrepro.algorithms.q_ffl import QFFL
+from fedrepro.algorithms.term import TERM
 from fedrepro.errors import UserError
+from fedrepro.studies.gifair.algorithms.term_group import TERMGroup
 from tests.builders import MINI_BATCH, RAGGED, federations, make_plan, make_task, run
 from tests.unit.algorithms.test_fedavg import line
 

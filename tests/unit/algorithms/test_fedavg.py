@@ -13,20 +13,13 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.algorithms import FedAvg, FedProx, FedSGD, Local
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.fedprox import FedProx
+from fedrepro.algorithms.fedsgd import FedSGD
+from fedrepro.algorithms.local import Local
 from fedrepro.core.federation import LocalWork
 from fedrepro.errors import UserError
-from tests.builders import (
-    FULL_BATCH,
-    RAGGED,
-    federate,
-    federations,
-    make_plan,
-    make_task,
-    params,
-    permuted,
-    run,
-)
+from tests.builders import FULL_BATCH, RAGGED, federate, federations, make_plan, make_task, params, permuted, run
 
 LINE = federate(([[1.0]], [2.0]), ([[2.0], [0.0]], [2.0, 4.0]))
 CLASSES = federate(([[1.0]], [0]), ([[2.0]], [1]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedrepro.algorithms import FedAvg, FedProx
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.core.federation import LocalWork
 from fedrepro.errors import UserError
 from tests.builders import FULL_BATCH, MINI_BATCH, RAGGED, federations, make_plan, make_task, run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedrepro.algorithms import FedSGD
+from fedrepro.algorithms.fedsgd import FedSGD
 from fedrepro.core.federation import LocalWork
 from fedrepro.errors import UserError
 from tests.builders import RAGGED, federations, make_plan, make_task, params, run

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedrepro.algorithms import FedAvg, Local
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.local import Local
 from tests.builders import MINI_BATCH, RAGGED, federations, make_plan, make_task, permuted, run
 from tests.unit.algorithms.test_fedavg import SIGMOID_2, SIGMOID_5, assert_softmax, line, softmax
 

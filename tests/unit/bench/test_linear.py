@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fedrepro.bench.linear import CASES, measure, printed
-from fedrepro.config import ROOT
-from fedrepro.experiment import load_experiments
+from fedrepro.core.config import ROOT
+from fedrepro.core.experiment import load_experiments
 
 CONFIG = ROOT / "config"
 

@@ -9,11 +9,13 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedrepro.algorithms import SA, FedAvg, FedProx
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.core import clients, streams
 from fedrepro.core.federation import Batch, Batches, LocalWork
+from fedrepro.core.layers import BatchNorm
 from fedrepro.core.params import Params
-from fedrepro.models.layers import BatchNorm
+from fedrepro.studies.sa.algorithms.sa import SA
 from tests.builders import EXPERIMENT, federations, make_plan, make_task, run
 
 WHOLE = {0: (6, 3, 6)}  # batches of three without padding

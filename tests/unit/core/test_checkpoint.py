@@ -13,11 +13,14 @@ import pandas as pd
 import pytest
 import torch
 
-from fedrepro.algorithms import DFL, FedAvg, FedProx, Local
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.fedprox import FedProx
+from fedrepro.algorithms.local import Local
 from fedrepro.core import checkpoint as checkpoint_module
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.federation import LocalWork
 from fedrepro.core.params import Params
+from fedrepro.studies.dfl.algorithms.dfl import DFL
 from tests.builders import FULL_BATCH, RAGGED, federations, make_plan, make_task, params, run
 
 PAYLOAD = {

@@ -11,11 +11,14 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fedrepro.algorithms import DFL, FedAvg, FedProx, Local
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.fedprox import FedProx
+from fedrepro.algorithms.local import Local
 from fedrepro.core import clients
 from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.clients import Work, calibrate, strategy
 from fedrepro.core.federation import Batches, Samples
+from fedrepro.studies.dfl.algorithms.dfl import DFL
 from tests.builders import FULL_BATCH, MINI_BATCH, RAGGED, federations, make_plan, make_task, run, spying, tensors
 
 

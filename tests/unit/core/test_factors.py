@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.algorithms import ALGORITHMS, SA, FedAvg, FedProx
+from fedrepro.algorithms import ALGORITHMS
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.core import clients
 from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.clients import Work, strategy
@@ -17,6 +19,7 @@ from fedrepro.core.factors import Weights
 from fedrepro.core.federation import LocalWork, Samples
 from fedrepro.core.params import Params, Uploads, tree_bytes, weighted_sum
 from fedrepro.core.task import Task
+from fedrepro.studies.sa.algorithms.sa import SA
 from tests.builders import holdings, make_task
 
 INPUTS, HIDDEN = 12, 11

@@ -12,13 +12,16 @@ import pandas as pd
 import pytest
 import torch
 
-from fedrepro.algorithms import FedAvg, FedProx, FedSGD, Local
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.fedprox import FedProx
+from fedrepro.algorithms.fedsgd import FedSGD
+from fedrepro.algorithms.local import Local
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Algorithm, Metric, Traffic
 from fedrepro.core.federation import Federation, LocalWork
+from fedrepro.core.metrics import COLUMNS
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation
-from fedrepro.metrics import COLUMNS
 from tests.builders import (
     EXPERIMENT,
     MINI_BATCH,

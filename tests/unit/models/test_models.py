@@ -10,12 +10,17 @@ from torch.func import functional_call
 
 from fedrepro.core.federation import Batch
 from fedrepro.core.initial import build
+from fedrepro.core.layers import max_pool_2
 from fedrepro.core.params import Params
 from fedrepro.core.quadratic import Quadratic
 from fedrepro.core.task import OBJECTIVES, Task
 from fedrepro.errors import UserError
-from fedrepro.models import CNN, MLP, MODELS, CharLSTM, LinearRegression, SoftmaxRegression
-from fedrepro.models.layers import max_pool_2
+from fedrepro.models import MODELS
+from fedrepro.models.char_lstm import CharLSTM
+from fedrepro.models.cnn import CNN
+from fedrepro.models.linear import LinearRegression
+from fedrepro.models.mlp import MLP
+from fedrepro.models.softmax import SoftmaxRegression
 from tests.builders import HYPER, OUTPUTS, SHAPES, SYMBOLS, federations, make_task, params
 
 

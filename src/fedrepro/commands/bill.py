@@ -1,0 +1,86 @@
+"""`make sbom`: a bill of materials of the lock, as CycloneDX 1.5 JSON on stdout, with the licences packages declare.
+
+Every version is that of envs/requirements.lock. Licences are read from the packages of this environment; one that the
+lock names for another system or Python only is listed without.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from fedrepro import __version__
+from fedrepro.core.config import ROOT
+
+LOCK = ROOT / "envs" / "requirements.lock"
+_PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)\s*(?:;\s*(?P<marker>.*))?$")
+
+
+def pins(lock: Path = LOCK) -> list[tuple[str, str, str]]:
+    """(name, version, marker) of every line of the lock."""
+    found = []
+    for line in lock.read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            pin = _PIN.match(line)
+            if pin is None:
+                raise ValueError(f"{lock.name}: '{line}' is no pinned version")
+            found.append((pin["name"], pin["version"], pin["marker"] or ""))
+    return found
+
+
+def licence(name: str, version: str) -> str:
+    """What the installed package declares: an SPDX expression, a short text, classifiers, or its licence file's first
+    line; else the empty text."""
+    try:
+        package = metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return ""
+    if package.version != version:
+        return ""
+    about = package.metadata
+    text = (about.get("License-Expression") or about.get("License") or "").strip()
+    if not text or len(text) > 100 or "\n" in text:  # some packages put all of their licence there
+        text = "; ".join(
+            c.rpartition(" :: ")[2] for c in about.get_all("Classifier") or [] if c.startswith("License ::")
+        )
+    return text or _first_line(package)
+
+
+def _first_line(package: metadata.Distribution) -> str:
+    for file in package.files or []:
+        if re.match(r"(LICEN[CS]E|COPYING)", file.name, re.IGNORECASE):
+            lines = [line.strip() for line in file.read_text().splitlines() if line.strip()]
+            return lines[0][:100] if lines else ""
+    return ""
+
+
+def bill(lock: Path = LOCK) -> dict[str, Any]:
+    components = []
+    for name, version, marker in pins(lock):
+        component: dict[str, Any] = {
+            "type": "library",
+            "name": name,
+            "version": version,
+            "purl": f"pkg:pypi/{name.lower().replace('_', '-')}@{version}",
+        }
+        if text := licence(name, version):
+            component["licenses"] = [{"license": {"name": text}}]
+        if marker:
+            component["properties"] = [{"name": "python:marker", "value": marker}]
+        components.append(component)
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": {"type": "application", "name": "fedrepro", "version": __version__}},
+        "components": components,
+    }
+
+
+if __name__ == "__main__":
+    json.dump(bill(), sys.stdout, indent=1)
+    sys.stdout.write("\n")

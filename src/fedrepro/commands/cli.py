@@ -1,0 +1,302 @@
+"""`fedrepro`: look at studies and results without thinking in snakemake.
+
+    fedrepro list [studies|artefacts|algorithms|datasets]
+    fedrepro show gifair/table2_2      a table in the terminal, with what it was made from
+    fedrepro status                    what is done, running, failed, with the log's last lines
+    fedrepro why dfl/consensus         the chain from a claim to the data's checksums
+
+Results are looked for in results/ of the checkout, first those of the newest run, last results/reference; `--in` names
+a folder. It only reads; running is `make reproduce`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fedrepro.core.config import ROOT, read_yaml
+from fedrepro.errors import UserError, nearest
+
+CONFIG = ROOT / "config"
+#: a job whose log was written to within this many seconds is taken to be running
+ALIVE = 120.0
+LOG_LINES = 5
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="fedrepro", description="Look at studies and results.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    listing = commands.add_parser("list", help="studies, artefacts, algorithms, data sets")
+    listing.add_argument("what", nargs="?", choices=sorted(LISTS))
+    showing = commands.add_parser("show", help="an artefact's table, or where its picture is")
+    showing.add_argument("artefact", help="such as gifair/table2_2")
+    status = commands.add_parser("status", help="what is done, running, failed")
+    status.add_argument("study", nargs="*")
+    chain = commands.add_parser("why", help="the chain from a claim to the data")
+    chain.add_argument("claim", help="such as dfl/consensus; or the verdict's row on the page")
+    for command in (showing, status, chain):
+        command.add_argument("--in", dest="folder", type=Path, help="a results folder, such as results/demo")
+    given = parser.parse_args(arguments)
+    try:
+        match given.command:
+            case "list":
+                lines = list_all(given.what)
+            case "show":
+                lines = show(given.artefact, given.folder)
+            case "status":
+                lines = tell_status(given.study, given.folder)
+            case _:
+                lines = why(given.claim, given.folder)
+        for line in lines:
+            sys.stdout.write(line + "\n")
+    except UserError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    except BrokenPipeError:  # `fedrepro list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+# -- list ------------------------------------------------------------------------------------------------------
+
+
+def list_all(what: str | None) -> Iterator[str]:
+    for name in [what] if what else ("studies", "artefacts", "algorithms", "datasets"):
+        yield f"{name}:"
+        rows = list(LISTS[name]())
+        width = max((len(first) for first, _ in rows), default=0)
+        for first, rest in rows:
+            yield f"  {first:<{width}}  {_cut(rest, width + 4)}"
+        yield ""
+
+
+def _studies() -> Iterator[tuple[str, str]]:
+    from fedrepro.commands.summary import PAPERS
+
+    for path in sorted((CONFIG / "claims").glob("*.yaml")):
+        experiments = len(list((CONFIG / "experiments" / path.stem).glob("*.yaml")))
+        claims = len(read_yaml(path)["claims"])
+        yield path.stem, f"{experiments} experiments, {claims} claims: {PAPERS[path.stem]}"
+
+
+def _artefacts() -> Iterator[tuple[str, str]]:
+    for path in sorted((CONFIG / "artefacts").glob("*.yaml")):
+        for name, spec in read_yaml(path).items():
+            yield f"{path.stem}/{name}", f"{spec['title']} ({spec['source']})"
+
+
+def _registered(registry: str) -> Callable[[], Iterator[tuple[str, str]]]:
+    """The names of a registry with the first sentence of what each module says of itself; nothing is imported."""
+
+    def rows() -> Iterator[tuple[str, str]]:
+        from fedrepro.workflow.code_inputs import SOURCE, module_of
+
+        tree = ast.parse((SOURCE / "fedrepro" / registry / "__init__.py").read_text())
+        keys = {
+            k.value for n in ast.walk(tree) if isinstance(n, ast.Dict) for k in n.keys if isinstance(k, ast.Constant)
+        }
+        for name in sorted(keys):
+            module = SOURCE.joinpath(*module_of(registry, name).split(".")).with_suffix(".py")
+            text = " ".join((ast.get_docstring(ast.parse(module.read_text())) or "").split("\n\n")[0].split())
+            yield name, text
+
+    return rows
+
+
+LISTS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
+    "studies": _studies,
+    "artefacts": _artefacts,
+    "algorithms": _registered("algorithms"),
+    "datasets": _registered("datasets"),
+}
+
+
+# -- show ------------------------------------------------------------------------------------------------------
+
+
+def show(artefact: str, folder: Path | None) -> Iterator[str]:
+    import pandas as pd
+
+    from fedrepro.files import read_json
+
+    known = [name for name, _ in _artefacts()]
+    if artefact not in known:
+        raise UserError(f"artefact '{artefact}' is unknown{nearest(artefact, known)}")
+    results = _folder_with(f"artefacts/{artefact}.json", folder, artefact)
+    base = results / "artefacts" / artefact
+    about = read_json(base.with_suffix(".json"))
+    yield f"{about['title']} ({about['source']})"
+    yield f"scale {about['scale']} · data: {', '.join(about['data']) or 'none'} · {about['seeds']} seeds"
+    yield ""
+    table = pd.read_csv(base.with_suffix(".csv"))
+    if about["kind"] == "table":
+        yield table.to_string(index=False, na_rep="", float_format=lambda x: f"{x:.4g}")
+    else:
+        yield f"picture: {_shown(base.with_suffix('.png'))}"
+        yield f"numbers: {_shown(base.with_suffix('.csv'))} ({len(table)} rows: {', '.join(table.columns)})"
+    yield ""
+    yield from textwrap.wrap(about["caption"], _width())
+
+
+# -- status ----------------------------------------------------------------------------------------------------
+
+
+def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
+    from fedrepro.core.experiment import SCALES, load_artefacts, load_experiments
+
+    folders = [folder] if folder else [ROOT / "results" / s for s in SCALES if (ROOT / "results" / s).is_dir()]
+    if not folders:
+        yield "nothing has run yet: `make reproduce` starts"
+    for results in folders:
+        if not results.is_dir():
+            raise UserError(f"{results}: there is no such folder")
+        if results.name not in SCALES:
+            raise UserError(f"{results}: is not the results of a scale ({', '.join(SCALES)})")
+        experiments = load_experiments(CONFIG, results.name)
+        artefacts = load_artefacts(CONFIG, experiments)
+        there = sorted({e.study for e in experiments.values()})
+        for study in studies:
+            if study not in there:
+                raise UserError(f"study '{study}' is unknown{nearest(study, there)}")
+        yield f"{_shown(results)}:"
+        troubles: list[str] = []
+        for study in studies or there:
+            mine = [e for e in experiments.values() if e.study == study]
+            states = _training_states(results, mine, troubles)
+            drawn = [a for a in artefacts if a.startswith(f"{study}/")]
+            made = sum((results / "artefacts" / f"{a}.json").is_file() for a in drawn)
+            judged = "judged" if (results / "ledgers" / f"{study}.csv").is_file() else "not judged"
+            training = ", ".join(f"{n} {state}" for state, n in states.items() if n)
+            yield f"  {study:<8} training: {training} · {made} of {len(drawn)} artefacts · {judged}"
+        page = results / "report" / "index.html"
+        yield f"  report: {_shown(page) if page.is_file() else 'not yet'}"
+        yield from troubles
+
+
+def _training_states(results: Path, experiments: Iterable[Any], troubles: list[str]) -> dict[str, int]:
+    states = {"done": 0, "running": 0, "failed": 0, "stopped": 0, "waiting": 0}
+    for e in experiments:
+        for algorithm, shard in e.jobs():
+            job = f"{e.id}/{algorithm}/{shard}"
+            state, last = _training_state(results, job)
+            states[state] += 1
+            if state in ("running", "failed", "stopped"):
+                troubles += [f"  {state}: {job}", *(f"    {line}" for line in last)]
+    return states
+
+
+def _training_state(results: Path, job: str) -> tuple[str, list[str]]:
+    """(state, last lines of its log) of a training job. A job that was killed leaves its log and resumes."""
+    if (results / "runs" / f"{job}.json").is_file():
+        return "done", []
+    log = results / "logs" / "train_algorithm" / f"{job}.log"
+    if not log.is_file():
+        return "waiting", []
+    lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+    if lines and (lines[-1].startswith("error: ") or lines[-1].endswith(".log)")):
+        return "failed", lines
+    alive = time.time() - log.stat().st_mtime < ALIVE
+    return ("running" if alive else "stopped"), lines[-1:]
+
+
+# -- why -------------------------------------------------------------------------------------------------------
+
+
+def why(claim: str, folder: Path | None) -> Iterator[str]:
+    import pandas as pd
+
+    from fedrepro.files import read_json
+
+    study, _, name = claim.partition("/")
+    files = {path.stem: path for path in (CONFIG / "claims").glob("*.yaml")}
+    if study not in files:
+        raise UserError(f"claim '{claim}': study '{study}' is unknown{nearest(study, files)}")
+    entries = {c["id"]: c for c in read_yaml(files[study])["claims"]}
+    if name not in entries:
+        raise UserError(f"claim '{claim}' is unknown{nearest(name, entries) if name else _some(study, entries)}")
+    entry = entries[name]
+    results = _folder_with(f"ledgers/{study}.csv", folder, f"the ledger of {study}")
+    ledger = pd.read_csv(results / "ledgers" / f"{study}.csv", keep_default_na=False, dtype=str)
+    row = ledger[ledger["claim"] == claim].iloc[0]
+    yield f"{claim} ({row.source}): {row.verdict}"
+    yield from textwrap.wrap(row.statement, _width(), initial_indent="  ", subsequent_indent="  ")
+    yield from textwrap.wrap(f"because: {row.reason}", _width(), initial_indent="  ", subsequent_indent="  ")
+    interval = f" [{row.ci_low}, {row.ci_high}]" if row.ci_low else ""
+    numbers = f"published {row.published or '–'} · ours {row.ours or '–'}{interval}"
+    yield f"  {numbers} · {row.seeds or 0} seeds · {row.scale}"
+    yield f"  rule: kind {row.kind} in config/claims/{study}.yaml, verdict in {_shown(results / 'ledgers' / study)}.csv"
+    shown: set[str] = set()
+    for experiment, algorithm in sorted(set(_named(entry))):
+        pattern = f"runs/{study}/{experiment}/{algorithm or '*'}/*.json"
+        for path in sorted(results.glob(pattern)):
+            run = read_json(path)
+            yield f"run {path.relative_to(results)}"
+            yield f"  seeds {run['shard']} · {run['seconds']} s · commit {run['commit'][:12]}"
+            yield f"  config {run['config_sha256']}"
+            yield f"  code   {run['code_sha256']}"
+            yield f"  split  {run['federation_sha256']}"
+            data = run["data"]
+            yield f"  data   {data['sha256']} ({data['name']}, {data['kind']})"
+            if data["sha256"] in shown:
+                continue
+            shown.add(data["sha256"])
+            for file, checksum in sorted(((data.get("found") or {}).get("files") or {}).items()):
+                yield f"    real file {file}: {checksum}"
+
+
+def _named(tree: Any) -> Iterator[tuple[str, str]]:
+    """(experiment, algorithm or "") of every quantity in a claim."""
+    if isinstance(tree, dict):
+        if "experiment" in tree:
+            yield str(tree["experiment"]), str(tree.get("algorithm", ""))
+        for value in tree.values():
+            yield from _named(value)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _named(value)
+
+
+# -- shared ----------------------------------------------------------------------------------------------------
+
+
+def _folder_with(file: str, folder: Path | None, what: str) -> Path:
+    """The given results folder, or the newest of those in results/ that has the file; the reference comes last."""
+    if folder is not None:
+        if not (folder / file).is_file():
+            raise UserError(f"{folder}: has no {what}")
+        return folder
+    found = [path for path in (ROOT / "results").glob("*/") if (path / file).is_file()]
+    if not found:
+        raise UserError(f"there is no result of {what} yet: `make reproduce ONLY={what.split()[-1]}` makes it")
+    return max(found, key=lambda path: (path.name != "reference", (path / file).stat().st_mtime))
+
+
+def _some(study: str, entries: Iterable[str]) -> str:
+    return f"; {study} has: {', '.join(sorted(entries))}"
+
+
+def _shown(path: Path) -> str:
+    path = Path(path).resolve()
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def _cut(text: str, used: int) -> str:
+    room = max(20, _width() - used)
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

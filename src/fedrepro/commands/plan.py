@@ -1,0 +1,191 @@
+"""`make plan`: jobs, gradient steps and an estimate of time, GPU-hours and disk, before anything runs.
+
+The time of a training job is its gradient steps at the pace of an earlier run of the same experiment and algorithm on
+this machine (any scale that took some seconds; where the planned network or batch is larger, with what it computes more
+at the rate of a core), else a guess from the step's arithmetic, which is then said.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedrepro.algorithms import ALGORITHMS
+from fedrepro.commands import costs
+from fedrepro.core.config import read_yaml
+from fedrepro.core.experiment import Experiment, seeds_of
+from fedrepro.core.federation import LocalWork
+from fedrepro.data.datasets import DATASETS
+from fedrepro.errors import UserError
+from fedrepro.files import read_json
+from fedrepro.workflow.layout import Layout
+
+START = 2.5  # seconds: importing torch
+OTHER_JOBS = {"data": 1.0, "collect": 1.0, "render": 1.5, "notebook": 6.0, "judge and report": 3.0}
+#: gradient steps a second of an experiment that never ran, on one core: of a small network; of a linear model, whose
+#: clients are stacked and whose full batches come down to a matrix
+UNKNOWN_PACE, UNKNOWN_LINEAR_PACE = 5_000.0, 200_000.0
+TELLING = 5.0  # seconds: a shorter run tells more of its start than of its steps
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    experiment: str
+    algorithm: str
+    seeds: int
+    steps: int
+    seconds: float
+    measured: bool
+    gpu_seconds: float
+    bytes: float
+
+
+def training_jobs(layout: Layout, experiments: list[Experiment], rate: float) -> Iterator[TrainingJob]:
+    """rate: GFLOP/s of a core of this machine."""
+    paces, sizes = _paces(Path(layout.results).parent), costs.Sizes.found(Path(layout.results).parent)
+    for e in experiments:
+        samples = client_samples(e)
+        flops = costs.step_flops(e, samples)
+        for algorithm in e.spec["algorithms"]:
+            known = paces.get((e.id, algorithm))
+            for shard in e.shards():
+                seeds = len(seeds_of(shard))
+                steps = gradient_steps(e, algorithm, seeds)
+                if known:
+                    seconds = known.seconds_of(steps, seeds * len(e.settings(algorithm)), flops, rate)
+                else:
+                    seconds = steps / unknown_pace(e, flops, rate)
+                gpu = costs.gpu_seconds(e, samples, steps * flops or 1e9 * rate * seconds)
+                room = sizes.run(e, algorithm, seeds)
+                yield TrainingJob(e.id, algorithm, seeds, steps, START + seconds, known is not None, gpu, room)
+
+
+def unknown_pace(e: Experiment, flops: float, rate: float) -> float:
+    """Gradient steps a second on a core of `rate` GFLOP/s, of an experiment that never ran."""
+    if e.spec["model"]["name"].startswith("linear"):
+        return UNKNOWN_LINEAR_PACE
+    return 1 / (1 / UNKNOWN_PACE + flops / (1e9 * rate))
+
+
+def gradient_steps(e: Experiment, algorithm: str, seeds: int) -> int:
+    """Rounds × clients a round × local steps × settings × seeds; a method without rounds takes none."""
+    if not ALGORITHMS[e.methods(algorithm)[0]].iterative:  # the methods of one job run alike
+        return 0
+    clients = _clients(e)
+    asked = e.spec["participation"]["clients"]
+    taking_part = clients if asked == "all" else min(asked, clients)
+    steps, _ = LocalWork.from_spec(e.spec["local"]).steps_for(client_samples(e))
+    return e.spec["rounds"] * taking_part * steps * len(e.settings(algorithm)) * seeds
+
+
+def client_samples(e: Experiment) -> int:
+    """Training samples of a client, about."""
+    partition = e.spec["partition"]
+    share = partition.get("inside", {}).get("train", 1.0)
+    return max(1, round(share * partition.get("samples", _size(e)[1] // _clients(e))))
+
+
+def _clients(e: Experiment) -> int:
+    return e.spec["partition"].get("clients", _size(e)[0])
+
+
+def _size(e: Experiment) -> tuple[int | None, int]:
+    parameters = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
+    return DATASETS[e.spec["dataset"]["name"]].size(**parameters)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A job that was run: how long it took, its gradient steps, its seeds times settings, a step's arithmetic."""
+
+    seconds: float
+    steps: int
+    runs: int
+    flops: float
+
+    def seconds_of(self, steps: int, runs: int, flops: float, rate: float) -> float:
+        """Of a job of the same experiment and algorithm at another scale, on a core of `rate` GFLOP/s."""
+        if not self.steps:  # a method without rounds
+            return self.seconds * runs / self.runs
+        return steps * (self.seconds / self.steps + max(0.0, flops - self.flops) / (1e9 * rate))
+
+
+def _paces(results: Path) -> dict[tuple[str, str], Known]:
+    """(experiment, algorithm) → the largest run of it that is there and took long enough to tell."""
+    largest: dict[tuple[str, str], Known] = {}
+    for path in results.glob("*/runs/*/*/*/*.json"):
+        run = read_json(path)
+        if run["resumed_from"] is None and (run["seconds"] > TELLING or not run["gradient_steps"]):
+            e = Experiment(*run["experiment"].split("/"), run["scale"], path, run["config"])
+            runs = len(run["seeds"]) * len(e.settings(run["algorithm"]))
+            flops = costs.step_flops(e, client_samples(e))
+            found = Known(run["seconds"], run["gradient_steps"], runs, flops)
+            key = (e.id, run["algorithm"])
+            largest[key] = max(found, largest.get(key, found), key=lambda known: (known.steps, known.runs))
+    return largest
+
+
+def describe(layout: Layout, cores: int) -> str:
+    """The plan as text."""
+    needed = {(layout.artefacts[a]["study"], e) for a in layout.chosen for e in layout.artefacts[a]["experiments"]}
+    for study in layout.whole_studies:
+        needed |= {(study, e.name) for e in layout.experiments.values() if e.study == study}
+    experiments = [layout.experiments[f"{study}/{name}"] for study, name in sorted(needed)]
+    rate = costs.core_rate()
+    jobs = list(training_jobs(layout, experiments, rate))
+    lines = [f"{'experiment':<28}{'algorithm':<20}{'seeds':>6}{'gradient steps':>16}{'time':>10}"]
+    for j in jobs:
+        known = "" if j.measured else " (never ran here: a guess)"
+        lines.append(f"{j.experiment:<28}{j.algorithm:<20}{j.seeds:>6}{j.steps:>16,}{_time(j.seconds):>10}{known}")
+    shards = {(e.dataset_id, s) for e in experiments for s in e.shards()}
+    counts = {
+        "data": 2 * len(shards),
+        "collect": len(experiments),
+        "render": len(layout.chosen),
+        "notebook": len(layout.whole_studies),
+        "judge and report": len(layout.whole_studies) + 2,
+    }
+    others = sum(OTHER_JOBS[name] * count for name, count in counts.items())
+    work = sum(j.seconds for j in jobs) + others
+    longest = max((j.seconds for j in jobs), default=0.0)
+    total = len(jobs) + sum(counts.values())
+    gpu_hours = sum(j.gpu_seconds for j in jobs) / 3600
+    room = costs.Sizes.found(Path(layout.results).parent).data(experiments) + sum(j.bytes for j in jobs)
+    room += costs.ARTEFACT_BYTES * len(layout.chosen) + costs.STUDY_BYTES * len(layout.whole_studies)
+    lines += [
+        "",
+        f"scale {layout.scale}: {total} jobs, {len(jobs)} training, {sum(j.steps for j in jobs):,} gradient steps",
+        f"about {_time(work)} of work, {_time(max(longest + 10, work / cores))} on {cores} cores",
+        f"about {gpu_hours:.1f} GPU-hours, the longest job {_time(max((j.gpu_seconds for j in jobs), default=0.0))}"
+        f" (a core here computes {rate:.0f} GFLOP/s; assumed of a GPU: {costs.GPU_RATE:,.0f} GFLOP/s, at least"
+        f" {1000 * costs.GPU_STEP:g} ms a step)",
+        f"about {room / 1e9:.2f} GB on the disk, without checkpoints",
+    ]
+    return "\n".join(lines)
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def main(arguments: list[str]) -> int:
+    """`key=value` arguments as snakemake's --config takes them."""
+    try:
+        config = read_yaml(Path("config/config.yaml"))
+        for argument in arguments:
+            key, _, value = argument.partition("=")
+            config[key] = value
+        sys.stdout.write(describe(Layout(config), os.cpu_count() or 1) + "\n")
+    except UserError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,196 @@
+"""The reference run that is committed: results/reference, laid out as results/<scale>, each study from one scale.
+
+    python -m fedrepro.commands.reference keep results/paper dfl omni    # take these studies' results over, build the report
+    python -m fedrepro.commands.reference keep-bench results/bench       # the last `make bench`
+    python -m fedrepro.commands.reference check results/demo             # hold a fresh run against it (make check-reference)
+
+What is kept of a study: its ledger, its artefacts and the manifests of its runs. The tidy tables and the executed
+notebooks stay out: they are large, the artefacts' csv files have the numbers, the page has pictures and verdicts. Of a
+table no picture is kept, of a figure one in fewer colours, and the page links to the files beside it for downloads.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+from PIL import Image
+
+from fedrepro.commands.summary import summary, with_summary
+from fedrepro.core.config import ROOT
+from fedrepro.core.experiment import STUDIES, load_experiments
+from fedrepro.errors import UserError, nearest
+from fedrepro.evidence.assumptions import assumed_settings, errata
+from fedrepro.evidence.ledger import merge
+from fedrepro.files import read_json, write_atomically, write_json
+from fedrepro.report.page import build_report
+
+REFERENCE = ROOT / "results" / "reference"
+KEPT = ("ledgers/{}.csv", "artefacts/{}/*.*", "runs/{}/**/*.json")
+#: another machine adds in another order: numbers that no seed moves may differ by this share
+ROUNDING = 1e-3
+
+
+def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, config: Path = ROOT / "config") -> None:
+    """Take over what `results` (a results/<scale> folder) has of the studies, in place of what was there of them."""
+    for study in studies:
+        if study not in STUDIES:
+            raise UserError(f"study '{study}' is unknown{nearest(study, STUDIES)}")
+        if not (results / "ledgers" / f"{study}.csv").is_file():
+            raise UserError(f"{results}: there is no ledger of {study}: run the whole study first")
+    for study in studies:
+        current = manifests(results, study, config)
+        for pattern in KEPT:
+            for old in reference.glob(pattern.format(study)):
+                old.unlink()
+            for path in sorted(results.glob(pattern.format(study))):
+                if path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table":
+                    continue
+                if pattern.startswith("runs") and path not in current:
+                    continue
+                target = reference / path.relative_to(results)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if path.suffix == ".png":
+                    write_atomically(target, with_fewer_colours(path.read_bytes()))
+                else:
+                    shutil.copyfile(path, target)
+    build(reference, config)
+
+
+def keep_bench(bench: Path, reference: Path = REFERENCE, config: Path = ROOT / "config") -> None:
+    """Take over the tables and figures of `make bench`."""
+    if not (bench / "engine.csv").is_file():
+        raise UserError(f"{bench}: there is no engine.csv: run `make bench` first")
+    kept = {path.name: path.read_bytes() for path in sorted(bench.iterdir())}
+    shutil.rmtree(reference / "bench", ignore_errors=True)
+    for name, content in kept.items():
+        write_atomically(reference / "bench" / name, with_fewer_colours(content) if name.endswith(".png") else content)
+    build(reference, config)
+
+
+def with_fewer_colours(png: bytes) -> bytes:
+    """The picture in 256 colours: one that is drawn with a dozen and their shades looks the same, at a third of the
+    size."""
+    picture, smaller = Image.open(io.BytesIO(png)).convert("RGB"), io.BytesIO()
+    picture.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(smaller, "png", optimize=True)
+    return smaller.getvalue()
+
+
+def manifests(results: Path, study: str, config: Path = ROOT / "config") -> dict[Path, str]:
+    """Manifest of a training job of the study → the hash of the settings it must have. What an older cut of the seeds
+    left in a results folder is no part of its tables, and not among them."""
+    experiments = load_experiments(config, scales(results)[study], study)
+    return {
+        results / "runs" / e.id / algorithm / f"{shard}.json": e.job_sha256(algorithm)
+        for e in experiments.values()
+        for algorithm, shard in e.jobs()
+    }
+
+
+def build(reference: Path = REFERENCE, config: Path = ROOT / "config") -> None:
+    """The joint ledger, the registers and the page, from what is kept of each study."""
+    there = [s for s in STUDIES if (reference / "ledgers" / f"{s}.csv").is_file()]
+    merge([reference / "ledgers" / f"{s}.csv" for s in there], reference / "ledger.csv")
+    experiments = [path for s in there for path in (config / "experiments" / s).glob("*.yaml")]
+    write_json(reference / "assumed.json", assumed_settings(experiments))
+    write_json(reference / "errata.json", errata(reference / "ledger.csv", config / "errata.yaml"))
+    build_report(reference, reference / "report" / "index.html", scale="reference", studies=there, embed=False)
+
+
+def differences(fresh: pd.DataFrame, reference: pd.DataFrame) -> Iterator[str]:
+    """A line for every claim of both ledgers at the same scale and on the same kind of data that came out otherwise.
+
+    The verdict must be the same. The number of a `value` must lie within the half-width of the reference's interval
+    (its noise over the seeds), or within rounding where no seed moves it. Other kinds end in their verdict: a time,
+    say, is another on another machine and may still be below its threshold.
+    """
+    both = fresh.merge(reference, on=["claim", "scale", "data"], suffixes=("", "_kept"))
+    for row in both.itertuples():
+        if row.verdict != row.verdict_kept:
+            yield f"{row.claim}: {row.verdict}, was {row.verdict_kept} (ours {row.ours:g}, was {row.ours_kept:g})"
+        elif row.kind == "value" and not _close(row.ours, row.ours_kept, row.ci_low_kept, row.ci_high_kept):
+            yield f"{row.claim}: ours is {row.ours:g}, was {row.ours_kept:g}"
+
+
+def _close(fresh: float, kept: float, low: float, high: float) -> bool:
+    if math.isnan(fresh) or math.isnan(kept):
+        return math.isnan(fresh) and math.isnan(kept)
+    half_width = (high - low) / 2 if high > low else 0.0  # no interval: not a number
+    return abs(fresh - kept) <= max(half_width, ROUNDING * abs(kept))
+
+
+def missing(results: Path, reference: Path, studies: Sequence[str]) -> Iterator[str]:
+    """Artefacts of the reference that a fresh run of their studies does not have, or with other columns."""
+    for kept in sorted(path for study in studies for path in reference.glob(f"artefacts/{study}/*.csv")):
+        name = kept.relative_to(reference)
+        if not (results / name).is_file():
+            yield f"{name}: is missing"
+        elif list(pd.read_csv(results / name, nrows=0)) != list(pd.read_csv(kept, nrows=0)):
+            yield f"{name}: has other columns"
+
+
+def check(results: Path, reference: Path = REFERENCE) -> tuple[str, list[str]]:
+    """(what was compared in a sentence, a line for every difference)."""
+    if not (results / "ledger.csv").is_file():
+        raise UserError(f"{results}: there is no ledger to compare: run `make reproduce` first")
+    fresh, kept = (pd.read_csv(folder / "ledger.csv") for folder in (results, reference))
+    studies = [s for s in STUDIES if s in set(fresh["study"])]
+    unknown = sorted(set(fresh["claim"]) - set(kept["claim"]))
+    same = fresh.merge(kept, on=["claim", "scale", "data"])
+    told = (
+        f"{len(same)} of {len(fresh)} claims were compared; the others were run at another scale or on other data than "
+        f"the reference ({', '.join(sorted(f'{s} {g}' for s, g in set(zip(kept.study, kept.scale, strict=True))))})"
+    )
+    return told, [
+        *differences(fresh, kept),
+        *missing(results, reference, studies),
+        *(f"{claim}: is not in the reference" for claim in unknown),
+    ]
+
+
+def size(reference: Path = REFERENCE) -> int:
+    """Bytes of all files."""
+    return sum(path.stat().st_size for path in reference.rglob("*") if path.is_file())
+
+
+def write_readme(reference: Path = REFERENCE, readme: Path = ROOT / "README.md") -> None:
+    write_atomically(readme, with_summary(readme.read_text(), summary(pd.read_csv(reference / "ledger.csv"))))
+
+
+def scales(reference: Path = REFERENCE) -> dict[str, str]:
+    """Study → the scale that its results were run at."""
+    artefacts = (read_json(path) for path in reference.glob("artefacts/*/*.json"))
+    return {a["study"]: a["scale"] for a in artefacts}
+
+
+def main(arguments: Sequence[str]) -> int:
+    try:
+        match list(arguments):
+            case ["keep", folder, *studies] if studies:
+                keep(Path(folder), studies)
+                write_readme()
+                sys.stdout.write(f"results/reference: {size() / 1e6:.1f} MB\n")
+                return 0
+            case ["keep-bench", folder]:
+                keep_bench(Path(folder))
+                return 0
+            case ["check", folder]:
+                told, found = check(Path(folder))
+                sys.stdout.write("\n".join([*found, told, f"{len(found)} differences" if found else "no difference"]))
+                sys.stdout.write("\n")
+                return 1 if found else 0
+        raise UserError(
+            "usage: python -m fedrepro.commands.reference keep RESULTS STUDY… | keep-bench BENCH | check RESULTS"
+        )
+    except UserError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

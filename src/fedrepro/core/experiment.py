@@ -1,0 +1,199 @@
+"""Experiments as data: read config/, apply a scale, check every name and value, list the jobs.
+
+Nothing here imports torch, so that the workflow starts at once. What needs the classes themselves (names and
+values of hyper-parameters) is checked by `fedrepro.workflow.checks`, once for every change of config or code.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedrepro.core.config import read_yaml, validate
+from fedrepro.errors import UserError, nearest
+from fedrepro.files import sha256_of
+
+SCALES = ("smoke", "demo", "workstation", "paper")  # by size
+MOST_SETTINGS = 10_000  # of one algorithm: they are trained side by side in memory
+STUDIES = ("sa", "omni", "sgld", "dfl", "gifair", "fedlin", "fgpr")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment at one scale: the resolved file, with what is derived from it."""
+
+    study: str
+    name: str
+    scale: str
+    path: Path
+    spec: dict[str, Any] = field(repr=False)
+
+    @property
+    def id(self) -> str:
+        return f"{self.study}/{self.name}"
+
+    @property
+    def dataset_id(self) -> str:
+        """Equal for experiments that use the same data: these share one file."""
+        return _named(self.spec["dataset"])
+
+    @property
+    def federation_id(self) -> str:
+        return f"{self.dataset_id}/{_named(self.spec['partition'])}"
+
+    def shards(self) -> list[str]:
+        """The seeds, cut into jobs: `0-9`, `10-19`, …"""
+        total, size = self.spec["seeds"], self.spec["seeds_per_job"]
+        return [f"{a}-{min(a + size, total) - 1}" for a in range(0, total, size)]
+
+    def jobs(self) -> list[tuple[str, str]]:
+        """(algorithm, shard) of every training job."""
+        return [(algorithm, shard) for algorithm in self.spec["algorithms"] for shard in self.shards()]
+
+    def methods(self, algorithm: str) -> list[str]:
+        """Names in the registry of the methods that an algorithm of this experiment runs; mostly one."""
+        return sorted({method for method, _ in self._runs(algorithm).values()})
+
+    def method_of(self, algorithm: str, setting: str) -> str:
+        """The method of one setting."""
+        return self._runs(algorithm)[setting][0]
+
+    def settings(self, algorithm: str) -> dict[str, dict[str, Any]]:
+        """Name of the setting → hyper-parameters: the arm's own, with each point of its grid or each variant."""
+        return {name: hyper for name, (_, hyper) in self._runs(algorithm).items()}
+
+    def _runs(self, algorithm: str) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Name of the setting → (method, hyper-parameters). A variant may name a method and a grid of its own: methods
+        that are short to run share one job so."""
+        arm = dict(self.spec["algorithms"][algorithm])
+        grid, variants = arm.pop("grid", {}), arm.pop("variants", {"": {}})
+        runs = {}
+        for variant, changes in variants.items():
+            mine = {"method": algorithm, **arm, **changes}
+            method, own = mine.pop("method"), {**grid, **mine.pop("grid", {})}
+            for values in itertools.product(*own.values()):
+                point = dict(zip(own, values, strict=True))
+                name = ",".join(filter(None, [variant, *(f"{k}={v}" for k, v in point.items())]))
+                runs[name] = method, {**mine, **point}
+        return runs
+
+    def job_sha256(self, algorithm: str) -> str:
+        """What a training job depends on, apart from code, data and shard: more seeds leave finished shards alone."""
+        apart = ("algorithms", "title", "source", "seeds", "seeds_per_job")
+        spec = {k: v for k, v in self.spec.items() if k not in apart}
+        return sha256_of([self.id, spec, algorithm, self._runs(algorithm)])
+
+
+def seeds_of(shard: str) -> list[int]:
+    """`10-19` → [10, …, 19]."""
+    first, last = map(int, shard.split("-"))
+    return list(range(first, last + 1))
+
+
+def load_experiments(config: Path, scale: str, study: str = "*") -> dict[str, Experiment]:
+    """Every file under config/experiments, or of one study, at the given scale, by id."""
+    found = (load_experiment(path, scale) for path in sorted((config / "experiments").glob(f"{study}/*.yaml")))
+    return {e.id: e for e in found}
+
+
+def load_experiment(path: Path, scale: str) -> Experiment:
+    """One file, <study>/<name>.yaml, at the given scale."""
+    if scale not in SCALES:
+        raise UserError(f"scale: '{scale}' is unknown{nearest(scale, SCALES)}")
+    study, name = path.parent.name, path.stem
+    if study not in STUDIES:
+        raise UserError(f"{path}: study '{study}' is unknown{nearest(study, STUDIES)}")
+    check_name(path, name)
+    raw = read_yaml(path)
+    validate(raw, "experiment", path)
+    for algorithm in raw["algorithms"]:
+        check_name(path, algorithm)
+    return Experiment(study, name, scale, path, resolve(raw, scale, path))
+
+
+def resolve(raw: dict[str, Any], scale: str, path: Path) -> dict[str, Any]:
+    """The file's settings with the scale's overrides. A scale changes values that are there, it adds none."""
+    spec = copy.deepcopy({k: v for k, v in raw.items() if k != "scales"})
+    for keys, value in _leaves(raw.get("scales", {}).get(scale, {})):
+        target = spec
+        for i, key in enumerate(keys):
+            if not isinstance(target, dict) or key not in target:
+                where = ".".join(["scales", scale, *keys[: i + 1]])
+                valid = target if isinstance(target, dict) else ()
+                raise UserError(f"{path}: {where} overrides a key that is not there{nearest(key, valid)}")
+            if i == len(keys) - 1:
+                target[key] = value
+            target = target[key]
+    spec["seeds_per_job"] = min(spec["seeds_per_job"], spec["seeds"])
+    for name, arm in spec["algorithms"].items():
+        settings = math.prod(map(len, arm.get("grid", {}).values())) * len(arm.get("variants", [""]))
+        if settings > MOST_SETTINGS:
+            raise UserError(f"{path}: algorithms.{name}: {settings} settings, at most {MOST_SETTINGS} are possible")
+    return spec
+
+
+def check_name(path: Path, name: str, pattern: str = "[a-z][a-z0-9_]*") -> None:
+    """Names of files, algorithms and artefacts become parts of paths: letters, digits and underscores only."""
+    if not re.fullmatch(pattern, name):
+        raise UserError(f"{ascii(str(path))[1:-1]}: {ascii(name)[:80]} is no name: letters, digits and _ only")
+
+
+def check_study(path: Path) -> None:
+    """A file that is named after a study."""
+    check_name(path, path.stem)
+    if path.stem not in STUDIES:
+        raise UserError(f"{path}: study '{path.stem}' is unknown{nearest(path.stem, STUDIES)}")
+
+
+def load_artefacts(config: Path, experiments: dict[str, Experiment]) -> dict[str, dict[str, Any]]:
+    """Artefact id (`dfl/fig3a`) → its declaration, with the experiments it draws on checked."""
+    artefacts = {}
+    for path in sorted((config / "artefacts").glob("*.yaml")):
+        check_study(path)
+        raw = read_yaml(path)
+        validate(raw, "artefacts", path)
+        for name, spec in raw.items():
+            check_name(path, name, "[a-z][A-Za-z0-9_]*")
+            known = {e.name for e in experiments.values() if e.study == path.stem}
+            for experiment in [*spec["experiments"], *spec.get("data", [])]:
+                if experiment not in known:
+                    raise UserError(
+                        f"{path}: {name}.experiments: '{experiment}' is unknown{nearest(experiment, known)}"
+                    )
+            artefacts[f"{path.stem}/{name}"] = {**spec, "study": path.stem, "id": f"{path.stem}/{name}"}
+    return artefacts
+
+
+def select(only: list[str], artefacts: dict[str, Any]) -> list[str]:
+    """The artefact ids that `only` names: studies (`dfl`), artefacts (`dfl/fig3a`), or everything if empty."""
+    studies = sorted({a.split("/")[0] for a in artefacts})
+    chosen: dict[str, None] = {}
+    for name in only or studies:
+        if name in artefacts:
+            chosen[name] = None
+        elif name in studies:
+            chosen |= dict.fromkeys(a for a in artefacts if a.startswith(f"{name}/"))
+        elif name in STUDIES:
+            raise UserError(f"only: study '{name}' has no artefacts yet{nearest(name, studies)}")
+        else:
+            raise UserError(f"only: '{name}' is neither a study nor an artefact{nearest(name, [*studies, *artefacts])}")
+    return list(chosen)
+
+
+def _named(spec: dict[str, Any]) -> str:
+    rest = {k: v for k, v in spec.items() if k != "name"}
+    return f"{spec['name']}-{sha256_of(rest)[:8]}"
+
+
+def _leaves(tree: dict[str, Any], keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*keys, key))
+        else:
+            yield (*keys, key), value

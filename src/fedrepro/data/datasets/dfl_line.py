@@ -1,0 +1,42 @@
+"""The DFL line (arXiv 2601.01793, §IV): noisy points on y = 5x + 2, drawn for the clients of several servers.
+
+Shapes: train x [servers · clients · samples, 1], y [n]; client [n] = 0 … servers·clients − 1, group [n] = server.
+`facts["w"]` is (slope, intercept). Synthetic by the paper's definition; it states neither the law of x nor the
+noise. With `heterogeneity` h the clients of server i draw x from U(a_i, a_i + 1 − h), a_i from 0 to h: at 0 all
+clients are alike, towards 1 each server sees a narrow window of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.errors import UserError
+
+
+def dfl_line(
+    source: Source,
+    *,
+    servers: int = 5,
+    clients: int = 5,
+    samples: int = 100,
+    slope: float = 5.0,
+    intercept: float = 2.0,
+    noise: float = 0.5,
+    heterogeneity: float = 0.0,
+) -> Dataset:
+    if not 0 <= heterogeneity < 1:
+        raise UserError(f"dfl_line: heterogeneity = {heterogeneity}: must lie in [0, 1)")
+    if noise < 0:
+        raise UserError(f"dfl_line: noise = {noise}: must not be negative")
+    server = np.repeat(np.arange(servers), clients * samples)
+    start = heterogeneity * server / max(1, servers - 1)
+    x = start + (1 - heterogeneity) * source.rng.random(len(server))
+    y = slope * x + intercept + source.rng.normal(0.0, noise, len(server))
+    client = np.repeat(np.arange(servers * clients), samples)
+    split = Split(x[:, None], y, client=client, group=server)
+    return Dataset("synthetic", train=split, facts={"w": np.array([slope, intercept])})
+
+
+def dfl_line_size(servers: int = 5, clients: int = 5, samples: int = 100, **_) -> tuple[int, int]:
+    return servers * clients, servers * clients * samples

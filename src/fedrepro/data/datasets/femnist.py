@@ -1,0 +1,176 @@
+"""FEMNIST by writer (Caldas et al. 2018, LEAF: a benchmark for federated settings, arXiv 1812.01097).
+
+Shapes: train x [n, 1, 28, 28] bytes, y [n] = 0 … 61 for 0-9A-Za-z; client [n] = writer, numbered in the order of their
+names, facts["client_names"] [writers]. No test split: a splitting scheme cuts inside a writer. A model is given
+pixels/255.
+
+Real files are those that LEAF's preprocessing writes, `all_data_0.json`, `all_data_1.json`, …, 100 writers in each:
+{users: [name], num_samples: [n], user_data: {name: {x: [[784 values in 0 … 1]], y: [label]}}}. How many there are
+depends on how LEAF was run, so the catalogue names the first one and the reader takes all that lie beside it. They
+have no published checksum; their content is checked. `writers` of those with at least `minimum` samples are chosen
+at random.
+
+Deviation: LEAF's images are black on white, 1 being paper; here they are turned into white on black, as in EMNIST.
+
+Stand-in: rendered handwriting. Sizes follow a gamma law with the mean and deviation of LEAF's Table 1 over its 3,550
+writers, classes the shares of digits, capitals and small letters in NIST's by-class set (Cohen et al. 2017, Table I).
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from fedrepro.data.catalogue import Found, verify
+from fedrepro.data.dataset import Dataset, Source, Split, pixels
+from fedrepro.data.images import Images, reading
+from fedrepro.errors import UserError
+
+WRITERS, MEAN, DEVIATION = 3_550, 226.83, 88.94
+KINDS = ((10, 402_953), (26, 220_304), (26, 190_998))  # digits, capitals, small letters: classes, samples of by-class
+CLASSES, PIXELS = 62, 784
+
+
+def femnist(source: Source, *, writers: int = 500, minimum: int = 20) -> Dataset:
+    """writers: how many. minimum: samples that a writer must have, so that all parts of a 70/10/20 cut have some."""
+    if not 1 <= writers <= WRITERS:
+        raise UserError(f"femnist: writers = {writers}: must lie in 1 … {WRITERS}")
+    if not 1 <= minimum <= MEAN:
+        raise UserError(f"femnist: minimum = {minimum}: must lie in 1 … {MEAN:.0f}, what a writer has on average")
+    found = source.find("femnist")
+    if found is None:
+        split, names = _standin(source.rng, writers, minimum)
+    else:
+        found = _all_files(found)
+        split, names = _chosen(found, writers, minimum, source.rng)
+    return Dataset(
+        "standin" if found is None else "real",
+        train=split,
+        outputs=CLASSES,
+        facts={"client_names": np.array(names)},
+        found=found,
+        **pixels(),
+    )
+
+
+def femnist_size(writers: int = 500, **_) -> tuple[int, int]:
+    return writers, round(writers * MEAN)
+
+
+def _standin(rng: np.random.Generator, writers: int, minimum: int) -> tuple[Split, list[str]]:
+    from fedrepro.data.standins.handwriting import written
+
+    sizes = rng.gamma((MEAN / DEVIATION) ** 2, DEVIATION**2 / MEAN, writers)
+    writer = np.repeat(np.arange(writers), np.maximum(minimum, np.rint(sizes).astype(int)))
+    shares = np.concatenate([np.full(classes, samples / classes) for classes, samples in KINDS])
+    y = rng.choice(CLASSES, len(writer), p=shares / shares.sum())
+    return Split(written(rng, y, writer), y, client=writer), [f"standin_{k:04d}" for k in range(writers)]
+
+
+# --- LEAF's files -----------------------------------------------------------------------------------------------------
+
+
+def _all_files(found: Found) -> Found:
+    """With the files that lie beside the first one, in the order of their numbers; none may be missing in between."""
+    name, first = next(iter(found.paths.items()))
+    numbers = {int(m[1]) for p in first.parent.iterdir() if (m := re.fullmatch(r"all_data_(\d+)\.json", p.name))}
+    paths = {}
+    for k in range(max(numbers) + 1):
+        path = first.with_name(f"all_data_{k}.json")
+        if not path.is_file():
+            raise UserError(f"{path} is missing, but all_data_{max(numbers)}.json is there")
+        paths[str(PurePosixPath(name).with_name(path.name))] = path
+    return replace(found, paths=paths, checksums={n: found.checksums.get(n) or verify(p, {}) for n, p in paths.items()})
+
+
+def _chosen(found: Found, writers: int, minimum: int, rng: np.random.Generator) -> tuple[Split, list[str]]:
+    """The writers with the smallest of numbers drawn for all: random ones, and no more than those are ever kept."""
+    kept: list[tuple[float, str, Images]] = []
+    seen: dict[str, Path] = {}
+    for path in found.paths.values():
+        for name, images in _read(path).items():
+            if name in seen:
+                raise UserError(f"{path}: writer '{name}' is also in {seen[name].name}")
+            seen[name] = path
+            if len(images[1]) >= minimum:
+                put = heapq.heappush if len(kept) < writers else heapq.heappushpop
+                put(kept, (-rng.random(), name, images))
+    if len(kept) < writers:
+        has = f"{path.parent} has {len(kept)} with at least {minimum} samples"
+        raise UserError(f"femnist: writers = {writers}: {has}")
+    kept.sort(key=lambda item: item[1])
+    x, y = (np.concatenate(column) for column in zip(*(images for *_, images in kept), strict=True))
+    writer = np.repeat(np.arange(writers), [len(images[1]) for *_, images in kept])
+    return Split(x, y, client=writer), [name for _, name, _ in kept]
+
+
+def _read(path: Path) -> dict[str, Images]:
+    """The writers of one file, checked. A writer's numbers become bytes as soon as they are parsed."""
+    with reading(path, "LEAF's json"), open(path, encoding="utf-8") as file:
+        content = json.load(file, object_pairs_hook=_parsed, parse_constant=_refuse)
+    if not isinstance(content, dict) or not {"users", "num_samples", "user_data"} <= set(content):
+        raise UserError(f"{path}: not LEAF's json: must hold users, num_samples and user_data")
+    users, counts, data = content["users"], content["num_samples"], content["user_data"]
+    if not (isinstance(users, list) and isinstance(counts, list) and isinstance(data, dict)):
+        raise UserError(f"{path}: users and num_samples must be lists, user_data an object")
+    if not all(isinstance(name, str) for name in users):
+        raise UserError(f"{path}: users must be names, as text")
+    if len(users) != len(counts):
+        raise UserError(f"{path}: {len(users)} users, but num_samples has {len(counts)}")
+    if twice := [name for name, times in Counter(users).items() if times > 1]:
+        raise UserError(f"{path}: writer '{twice[0]}' is in users twice")
+    if lacking := set(users) ^ set(data):
+        name = min(lacking)
+        where = "user_data but not in users" if name in data else "users but not in user_data"
+        raise UserError(f"{path}: writer '{name}' is in {where}")
+    for name, count in zip(users, counts, strict=True):
+        if isinstance(data[name], ValueError):
+            raise UserError(f"{path}: writer '{name}': {data[name]}")
+        if not isinstance(data[name], tuple):
+            raise UserError(f"{path}: writer '{name}': must hold x and y")
+        if len(data[name][1]) != count:
+            raise UserError(f"{path}: writer '{name}': {len(data[name][1])} samples, but num_samples says {count}")
+    return data
+
+
+def _parsed(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Images | ValueError:
+    """A json object: a writer's as images, or as what is wrong with them, which the caller says with their name."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ValueError(f"'{twice}' is there twice")
+    if set(members) != {"x", "y"}:
+        return members
+    try:
+        return _images(**members)
+    except ValueError as error:
+        return error
+
+
+def _images(x: Any, y: Any) -> Images:
+    """x [n, 784] in 0 … 1, 1 being paper, as uint8 [n, 1, 28, 28], 0 being paper; y [n] as int64."""
+    if not (isinstance(x, list) and isinstance(y, list) and len(x) == len(y)):
+        raise ValueError("x and y must be lists of one length")
+    for i, row in enumerate(x):
+        if not isinstance(row, list) or len(row) != PIXELS:
+            raise ValueError(f"image {i} is not a list of {PIXELS} values")
+    try:
+        values = np.array(x) if x else np.empty((0, PIXELS))
+    except ValueError:  # lists among the numbers
+        values = np.array("")
+    if values.dtype.kind not in "fiu" or values.ndim != 2 or not ((values >= 0) & (values <= 1)).all():
+        raise ValueError("x holds what is not a number from 0 to 1")
+    if not all(type(label) is int and 0 <= label < CLASSES for label in y):
+        raise ValueError(f"y holds what is not a whole number from 0 to {CLASSES - 1}")
+    return (255 - np.rint(255 * values)).astype(np.uint8).reshape(-1, 1, 28, 28), np.array(y, dtype=np.int64)
+
+
+def _refuse(literal: str) -> None:
+    raise ValueError(f"{literal} is not a number")

@@ -1,0 +1,200 @@
+"""`make data`: fetch the real data sets of config/datasets.yaml that can be reached, verify them, say what is missing.
+
+A file has its own name only once its size and checksum hold (see `download`), and one that is there already is never
+overwritten. One process at a time fetches into a folder.
+
+Exit code 1: a data set that was named could not be had, or a file that is there is wrong. With no names given, what
+cannot be reached is reported and is no failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import fcntl
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fedrepro.core.config import cache_folder
+from fedrepro.data.archive import extract
+from fedrepro.data.catalogue import CATALOGUE, Entries, catalogue, entry, how_to_get, missing, present, verify
+from fedrepro.data.download import TIMEOUT, Trouble, get, part, settle
+from fedrepro.errors import UserError
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a data set. state: there, fetched, missing or wrong. note: why; how: what the user can do."""
+
+    name: str
+    state: str
+    note: str = ""
+    how: str = ""
+    size: int = 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+@dataclass(frozen=True)
+class Fetcher:
+    """Fetches into one folder. entries: what stands in for config/datasets.yaml, if anything does."""
+
+    folder: Path
+    entries: Entries | None = None
+    timeout: float = TIMEOUT
+    say: Callable[[str], None] = _say
+
+    def fetch(self, name: str) -> Outcome:
+        """One data set, in the first layout all of whose files have an address, unless that, a preferred or another
+        complete one is here."""
+        spec = entry(name, self.entries)
+        how, layouts = how_to_get(name, spec), list(spec["layouts"].values())
+        wanted = next((i for i, layout in enumerate(layouts) if _addressed(layout)), None)
+        good_enough = [
+            layout for i, layout in enumerate(layouts) if wanted is None or i <= wanted or layout.get("complete", True)
+        ]
+        try:
+            if self._there(good_enough):
+                return Outcome(name, "there")
+            if wanted is None:
+                return Outcome(name, "missing", "no address serves it", how)
+            with self._alone():
+                if self._there(good_enough):  # another process fetched it while this one waited
+                    return Outcome(name, "there")
+                size = self._fetch_layout(name, layouts[wanted])
+        except UserError as error:
+            return Outcome(name, "wrong", str(error))
+        except Trouble as trouble:
+            part_of_it = present(name, [self.folder], self.entries)
+            note = f"{trouble}; until then its layout '{part_of_it[0]}' is here" if part_of_it else str(trouble)
+            return Outcome(name, "missing", note, how)
+        except OSError as error:
+            return Outcome(name, "missing", f"{error.filename or self.folder}: {error.strerror or error}", how)
+        return Outcome(name, "fetched", f"{size / 1e6:,.1f} MB", size=size)
+
+    def _there(self, layouts: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether all files of one of the layouts are in the folder; a UserError where one of them is wrong."""
+        for layout in layouts:
+            paths = [self.folder / file["path"] for file in layout["files"]]
+            if all(path.is_file() for path in paths):
+                for path, file in zip(paths, layout["files"], strict=True):
+                    verify(path, file)
+                return True
+        return False
+
+    def _fetch_layout(self, name: str, layout: Mapping[str, Any]) -> int:
+        """Everything of a layout that is not here yet; how many bytes that is."""
+        lacking = [file for file in layout["files"] if not (self.folder / file["path"]).is_file()]
+        for file in layout["files"]:
+            if file not in lacking:
+                verify(self.folder / file["path"], file)
+        get_it = partial(get, timeout=self.timeout, say=lambda line: self.say(f"  {line}"))
+        for file in lacking:
+            if "url" in file:
+                get_it(file, self.folder / file["path"])
+        for key in dict.fromkeys(file["archive"] for file in lacking if "archive" in file):
+            archive = self.folder / ".archives" / f"{name}-{key}" / key
+            if not archive.is_file():  # else an earlier run was stopped while it unpacked
+                get_it(layout["archives"][key], archive)
+            self._unpack(archive, [file for file in lacking if file.get("archive") == key])
+        return sum((self.folder / file["path"]).stat().st_size for file in lacking)
+
+    def _unpack(self, archive: Path, files: Sequence[Mapping[str, Any]]) -> None:
+        """Files out of an archive, which is then removed; a full disk leaves it for the next run."""
+        paths = {file["member"]: self.folder / file["path"] for file in files}
+        try:
+            extract(archive, {file["member"]: (part(paths[file["member"]]), file.get("bytes")) for file in files})
+            for file in files:
+                path = paths[file["member"]]
+                settle(part(path), path, file, f"{archive.name}: member '{file['member']}'")
+        except (UserError, Trouble) as error:
+            archive.unlink()  # the next run is to fetch another
+            self.say(f"  {error}")
+            raise Trouble(str(error)) from None
+        finally:
+            for path in paths.values():
+                part(path).unlink(missing_ok=True)
+        shutil.rmtree(archive.parent)
+        with suppress(OSError):  # another data set's archive may be waiting there
+            archive.parent.parent.rmdir()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait until no other process fetches into the folder. The lock ends with the process, however it ends."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not self.folder.stat().st_mode & 0o222:  # root, as in most containers, would write all the same
+            raise PermissionError(errno.EACCES, "the folder is read-only", str(self.folder))
+        with open(self.folder / ".lock", "ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.say(f"  another process fetches into {self.folder}: waiting for it")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _addressed(layout: Mapping[str, Any]) -> bool:
+    return all("url" in file or "archive" in file for file in layout["files"])
+
+
+def fetch_missing(name: str, folders: Sequence[Path], entries: Entries | None = None, **options: Any) -> None:
+    """What `data: real` asks for: the data set in the last of the folders, or a UserError that says what was tried."""
+    outcome = Fetcher(folders[-1], entries, **options).fetch(name)
+    if outcome.state == "wrong":
+        raise UserError(outcome.note)
+    if outcome.state == "missing":
+        raise UserError(missing(name, folders, entries, tried=outcome.note))
+
+
+def summary(outcomes: Sequence[Outcome], folder: Path) -> str:
+    """A line a data set, and the total."""
+    width = max(len("data set"), *(len(o.name) for o in outcomes)) + 2
+    notes = ["; ".join(filter(None, (o.note, o.how))) for o in outcomes]
+    rows = [f"{o.name:<{width}}{o.state:<9}{note}".rstrip() for o, note in zip(outcomes, notes, strict=True)]
+    states = ("there", "fetched", "missing", "wrong")
+    counts = [f"{n} {state}" for state in states if (n := sum(o.state == state for o in outcomes))]
+    megabytes = sum(o.size for o in outcomes) / 1e6
+    return "\n".join(
+        [f"{'data set':<{width}}state", *rows, f"total: {', '.join(counts)}; {megabytes:,.1f} MB fetched into {folder}"]
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m fedrepro.data.fetch", description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", help="data sets of config/datasets.yaml (default: all)")
+    parser.add_argument("--to", type=Path, default=cache_folder() / "data", help="folder (default: %(default)s)")
+    parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds without a byte (default: %(default)s)")
+    parser.add_argument("--catalogue", type=Path, default=CATALOGUE, help="a file like config/datasets.yaml")
+    options = parser.parse_args(arguments)
+    asked = re.findall(r"[^\s,]+", " ".join(options.names))
+    outcomes = []
+    try:
+        entries = catalogue(options.catalogue)
+        fetcher = Fetcher(options.to, entries, options.timeout)
+        titles = {name: entry(name, entries)["title"] for name in asked or entries}
+        for name, title in titles.items():
+            _say(f"{name}: {title}")
+            outcomes.append(fetcher.fetch(name))
+    except UserError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("\nstopped; the same command goes on from here\n")
+        return 130
+    _say("\n" + summary(outcomes, options.to))
+    failures = ("wrong", "missing") if asked else ("wrong",)
+    return int(any(outcome.state in failures for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

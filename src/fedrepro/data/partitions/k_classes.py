@@ -1,0 +1,71 @@
+"""k classes a client, all clients of one size (thesis §2.5.1, FEMNIST-skewed: 10 letters, 5 on each of 100 devices, 500
+images a device).
+
+Each client's classes are random, and every class is held by the same number of clients (to within one). A client has
+equally many samples of each of its classes (to within one). No sample is used twice, which is a deviation from the
+script of Li et al. (2018) that the thesis follows: there devices share images.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedrepro.data.dataset import Dataset
+from fedrepro.data.federation_files import Assignment
+from fedrepro.data.pool import check_clients, class_labels, others, require_all_classes, rows_by_class
+from fedrepro.errors import UserError
+
+
+def k_classes(
+    dataset: Dataset, rng: np.random.Generator, *, clients: int, classes: int, samples: int | None = None
+) -> Assignment:
+    """samples: on each client; as many as the scarcest class allows where it is not given. The rest is not used.
+
+    The data set's own test set is global.
+    """
+    labels = class_labels(dataset, "k_classes")
+    check_clients(clients, len(labels), "k_classes")
+    if not 1 <= classes <= dataset.outputs:
+        raise UserError(f"k_classes: classes = {classes}: the data set has 1 to {dataset.outputs}")
+    if clients * classes < dataset.outputs:
+        raise UserError(f"k_classes: {clients} clients of {classes} classes leave some of {dataset.outputs} to nobody")
+    rows = rows_by_class(labels, dataset.outputs, rng)
+    sizes = np.array([len(mine) for mine in rows])
+    require_all_classes(sizes, "k_classes")
+    chosen = choose_classes(rng, clients, classes, dataset.outputs)
+    if samples is None:
+        samples = classes * int((sizes // np.bincount(chosen.ravel())).min())
+    if samples < classes:
+        raise UserError(f"k_classes: {samples} samples a client: too few to have some of {classes} classes each")
+    wanted = np.full((clients, classes), samples // classes)
+    wanted[:, : samples % classes] += 1
+    needed = np.bincount(chosen.ravel(), weights=wanted.ravel()).astype(int)
+    if (needed > sizes).any():
+        worst = int(np.argmin(sizes / needed))
+        raise UserError(f"k_classes: samples = {samples}: class {worst} has {sizes[worst]}, {needed[worst]} are needed")
+    held, used = [], np.zeros(dataset.outputs, dtype=int)
+    for mine, parts in zip(chosen, wanted, strict=True):
+        held.append(np.concatenate([rows[c][used[c] : used[c] + n] for c, n in zip(mine, parts, strict=True)]))
+        used[mine] += parts
+    return Assignment({"train": held, **others(dataset)})
+
+
+def choose_classes(rng: np.random.Generator, clients: int, classes: int, outputs: int) -> np.ndarray:
+    """[clients, classes] different classes of `outputs` for each client, every class equally often (to within one).
+
+    A class that all clients to come are needed for is taken; the others are drawn in proportion to how often they
+    are still to be held. Neither can run out before the last client.
+    """
+    to_hold = np.full(outputs, clients * classes // outputs)
+    to_hold[rng.permutation(outputs)[: clients * classes % outputs]] += 1
+    chosen = np.empty((clients, classes), dtype=int)
+    for client in range(clients):
+        due = to_hold == clients - client
+        free = np.where(due, 0, to_hold)
+        mine = np.flatnonzero(due)
+        if len(mine) < classes:
+            drawn = rng.choice(outputs, size=classes - len(mine), replace=False, p=free / free.sum())
+            mine = np.concatenate([mine, drawn])
+        chosen[client] = rng.permutation(mine)
+        to_hold[mine] -= 1
+    return chosen

@@ -1,0 +1,86 @@
+"""What a result was made from: code, versions, machine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import resource
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from fedrepro.core.config import ROOT
+from fedrepro.files import sha256
+
+PACKAGES = (
+    "fedrepro",
+    "torch",
+    "numpy",
+    "scipy",
+    "pandas",
+    "networkx",
+    "gpytorch",
+    "scikit-learn",
+    "snakemake",
+)
+
+
+def code_sha256(files: Iterable[str]) -> str:
+    """One hash over the names and contents of library files (paths relative to the checkout)."""
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(f"{name}:{sha256(ROOT / name)};".encode())
+    return digest.hexdigest()
+
+
+def commit() -> str:
+    """The checkout's commit, with `+` where tracked files were changed since; `unknown` outside git."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=20)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        head = git("rev-parse", "HEAD")
+        return (head + ("+" if git("status", "--porcelain", "-uno") else "")) or "unknown"
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+
+
+@cache
+def versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
+
+
+def machine() -> dict[str, Any]:
+    return {
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def peak_memory_mb() -> float:
+    """The largest resident size of this process so far."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20, 1)
+
+
+def cluster_job() -> str | None:
+    """The id of the cluster's job that this process runs in, if it runs in one."""
+    return os.environ.get("SLURM_JOB_ID")
+
+
+def _cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,148 @@
+"""What the notebooks call: read results, show artefacts, tables and verdicts. Nothing here computes a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from IPython.display import HTML, Image, Markdown, display
+
+from fedrepro.evidence.assumptions import assumed_settings, errata
+from fedrepro.files import read_json
+from fedrepro.report.claims import VERDICTS
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study's results in one results/<scale> folder."""
+
+    results: Path
+    name: str
+
+    def table(self, experiment: str) -> pd.DataFrame:
+        """The tidy table of an experiment."""
+        return pd.read_parquet(self.results / "tables" / self.name / f"{experiment}.parquet")
+
+    def ledger(self) -> pd.DataFrame:
+        return pd.read_csv(self.results / "ledgers" / f"{self.name}.csv")
+
+    def show(self, artefact: str) -> None:
+        """An artefact's picture (or table) with its title and caption."""
+        base = self.results / "artefacts" / self.name / artefact
+        about = read_json(base.with_suffix(".json"))
+        display(Markdown(f"**{about['title']}** ({about['source']}; data: {', '.join(about['data']) or 'none'})"))
+        if about["kind"] == "figure":
+            display(Image(str(base.with_suffix(".png"))))
+        else:
+            display(pd.read_csv(base.with_suffix(".csv")))
+        display(Markdown(about["caption"]))
+
+    def verdicts(self, *claims: str) -> None:
+        """The named claims (all if none) with published value, ours, verdict and reason."""
+        ledger = self.ledger()
+        if claims:
+            ledger = ledger[ledger["claim"].isin([f"{self.name}/{c}" for c in claims])]
+        _prose(ledger[["claim", "statement", "published", "ours", "verdict", "reason"]])
+
+    def summary(self) -> pd.DataFrame:
+        """How many claims have which verdict."""
+        return self.ledger()["verdict"].value_counts().rename("claims").to_frame()
+
+    def assumed(self, config: Path) -> pd.DataFrame:
+        """The settings that the paper leaves open."""
+        return pd.DataFrame(assumed_settings((config / "experiments" / self.name).glob("*.yaml")))
+
+    def cost(self) -> pd.DataFrame:
+        """What each training job took."""
+        rows = [
+            {
+                "experiment": m["experiment"],
+                "algorithm": m["algorithm"],
+                "seeds": len(m["seeds"]),
+                "gradient steps": m["gradient_steps"],
+                "seconds": m["seconds"],
+                "memory (MB)": m["peak_memory_mb"],
+                "strategy": m["strategy"].get("name"),
+                "diverged runs": len(m["diverged"]),
+            }
+            for m in _manifests(self.results, self.name)
+        ]
+        return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All studies of one results/<scale> folder."""
+
+    results: Path
+
+    def ledger(self) -> pd.DataFrame:
+        return pd.read_csv(self.results / "ledger.csv")
+
+    def studies(self) -> list[str]:
+        return list(dict.fromkeys(self.ledger()["study"]))
+
+    def summary(self) -> pd.DataFrame:
+        """Claims by study and verdict, with their sums."""
+        ledger = self.ledger()
+        counts = pd.crosstab(ledger["study"], ledger["verdict"]).reindex(
+            index=self.studies(), columns=list(VERDICTS), fill_value=0
+        )
+        counts["claims"] = counts.sum(axis=1)
+        return pd.concat([counts, counts.sum().to_frame("all").T])
+
+    def by_kind(self) -> pd.DataFrame:
+        """Claims by kind and verdict: do orderings hold more often than numbers?"""
+        ledger = self.ledger()
+        return pd.crosstab(ledger["kind"], ledger["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
+
+    def untested(self) -> pd.DataFrame:
+        """Why claims have no verdict: reason, and for how many of each study."""
+        ledger = self.ledger()
+        left = ledger[ledger["verdict"] == "not tested"]
+        why = left["reason"].astype(str).str.split(";").str[0].rename("reason")  # what follows is the claim's own note
+        return left.groupby(["study", why], sort=False).size().rename("claims").reset_index()
+
+    def verdicts(self, verdict: str) -> None:
+        """The claims with a verdict, with the numbers and the reason."""
+        ledger = self.ledger()
+        chosen = ledger[ledger["verdict"] == verdict]
+        _prose(chosen[["claim", "source", "statement", "published", "ours", "reason"]])
+
+    def errata(self, config: Path) -> None:
+        """What is wrong in the papers themselves."""
+        _prose(pd.DataFrame(errata(self.results / "ledger.csv", config / "errata.yaml")))
+
+    def assumed(self, config: Path) -> pd.DataFrame:
+        """Settings that the papers leave open: how many of each study, and of how many a figure shows what they do."""
+        files = [path for study in self.studies() for path in (config / "experiments" / study).glob("*.yaml")]
+        found = pd.DataFrame(assumed_settings(files), columns=["study", "key", "shown"])
+        found["varied"] = found["shown"] != ""
+        return found.groupby("study", sort=False).agg(settings=("key", "size"), varied=("varied", "sum"))
+
+    def cost(self) -> pd.DataFrame:
+        """Jobs, time, memory and gradient steps of each study."""
+        rows = [
+            {
+                "study": study,
+                "jobs": len(runs),
+                "minutes": sum(m["seconds"] for m in runs) / 60,
+                "largest memory (MB)": max(m["peak_memory_mb"] for m in runs),
+                "gradient steps": sum(m["gradient_steps"] for m in runs),
+                "diverged runs": sum(len(m["diverged"]) for m in runs),
+            }
+            for study in self.studies()
+            if (runs := _manifests(self.results, study))
+        ]
+        return pd.DataFrame(rows).set_index("study").round(1)
+
+
+def _manifests(results: Path, study: str) -> list[dict]:
+    return [read_json(path) for path in sorted((results / "runs" / study).rglob("*.json"))]
+
+
+def _prose(table: pd.DataFrame) -> None:
+    """Show a table whose cells are sentences."""
+    html = table.to_html(index=False, na_rep="", justify="left", classes="prose")
+    display(HTML("<style>table.prose td { text-align: left; vertical-align: top; }</style>" + html))

@@ -1,0 +1,97 @@
+"""The report: one self-contained page made from what lies in `results/<scale>/`, and from nothing else.
+
+The page opens from the file system, asks the network for nothing, and carries no time stamp: the same results
+give the same bytes. Every text of a result file is shown as text (jinja2 escapes it; there is no JSON in a
+script tag, the tables of the page are the script's data). Pictures are data URIs, an SVG file is never pasted
+in as markup, and the page's own security policy runs no script but `page.js`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from fedrepro import __version__
+from fedrepro.report.artefacts import read_artefacts
+from fedrepro.report.claims import link_claims, read_claims, summary_of
+from fedrepro.report.cost import cost_of
+from fedrepro.report.formats import MAX_ROWS, relative_url
+from fedrepro.report.gather import read_failures, read_manifests, read_records
+from fedrepro.report.speed import read_speed
+
+__all__ = ["build_report"]
+
+SCALE_NOTES = {
+    "smoke": "Smoke scale only shows that everything runs: its numbers say nothing about the papers.",
+    "demo": "Demo scale keeps each paper's structure with smaller sizes and fewer seeds.",
+    "workstation": "Workstation scale uses the published settings where two cores can run them in an hour or two, "
+    "and smaller sizes elsewhere.",
+    "paper": "Paper scale uses the published settings.",
+    "reference": "Each study is shown at the largest scale that was run of it: see the column Scale.",
+}
+ASSUMED = ("study", "key", "value", "reason", "experiments", "shown")
+HERE = Path(__file__).parent
+
+
+def build_report(results: Path, output: Path, *, scale: str, studies: list[str], embed: bool = True) -> Path:
+    """Write the page for the folder `results` (= results/<scale>) to the file `output`, which is returned.
+
+    `studies` are shown in the given order; results of other studies are named but left out. An empty list
+    shows every study that has results.
+    """
+    results, output = Path(results), Path(output)
+    problems: list[str] = []  # files that could not be read: said on the page, never a crash
+    claims = read_claims(results, problems)
+    manifests = read_manifests(results, problems)
+    artefacts = read_artefacts(results, output.parent, manifests, problems, embed=embed)
+
+    found = {item["study"] for item in [*claims, *artefacts, *manifests.values()]} - {""}
+    shown = list(dict.fromkeys(studies)) or sorted(found)
+    claims = [claim for claim in claims if claim["study"] in shown or not claim["study"]]
+    artefacts = [artefact for artefact in artefacts if artefact["study"] in shown]
+    runs = [run for run in manifests.values() if run["study"] in shown]
+    link_claims(claims, artefacts)
+    notebooks = {path.stem: relative_url(path, output.parent) for path in results.glob("notebooks/*.html")}
+    errata = read_records(results, "errata.json", ("study", "place", "statement", "reason"), problems)
+
+    script, style = ((HERE / name).read_text(encoding="utf-8") for name in ("page.js", "page.css"))
+    environment = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("page.html.j2").render(
+        artefacts=artefacts,
+        assumed=read_records(results, "assumed.json", ASSUMED, problems),
+        claims=claims,
+        cost=cost_of(runs, shown),
+        errata=errata if errata is None else [row for row in errata if row["study"] in ("", *shown)],
+        failures=read_failures(results, problems),
+        gallery=[(study, [item for item in artefacts if item["study"] == study]) for study in shown],
+        has_ledger=(results / "ledger.csv").is_file(),
+        left_out=sorted(found - set(shown)),
+        max_rows=MAX_ROWS,
+        notebooks=notebooks,
+        other_notebooks=sorted(set(notebooks) - found - set(shown)),
+        problems=problems,
+        scale=scale,
+        scale_note=SCALE_NOTES.get(scale, ""),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        speed=read_speed(results, output.parent, problems, embed=embed),
+        studies=shown,
+        style=Markup(style),
+        summary=summary_of(claims, shown),
+        version=__version__,
+    )
+    output.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = output.with_name(output.name + ".tmp")
+    unfinished.write_text(page, encoding="utf-8", newline="\n")
+    unfinished.replace(output)
+    return output

@@ -1,0 +1,86 @@
+"""An artefact's files: picture, numbers, and the chain of what it was made from."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedrepro.data.dataset import load
+from fedrepro.files import read_json, sha256, write_atomically, write_json
+from fedrepro.report import plotting
+
+
+def render_artefact(
+    spec: dict[str, Any],
+    scale: str,
+    tables: Sequence[Path],
+    manifests: Sequence[Path],
+    samples: Sequence[Path],
+    code: Sequence[str],
+    out: Path,
+) -> None:
+    """Write `out`.csv, .svg, .png and .json. `out` lies in results/<scale>/artefacts/<study>/.
+
+    The drawing function gets each experiment's table by its name, and its samples as `<name>.data`.
+    """
+    study, name = spec["id"].split("/")
+    draw = getattr(importlib.import_module(f"fedrepro.artefacts.{study}"), name)
+    frames = {path.stem: pd.read_parquet(path) for path in tables}
+    drawn = draw(frames | {f"{n}.data": _samples(p) for n, p in zip(spec.get("data", []), samples, strict=True)})
+    picture, numbers = drawn if spec["kind"] == "figure" else (plotting.table_figure(drawn, spec["title"]), drawn)
+    for kind in ("svg", "png"):
+        write_atomically(out.with_suffix(f".{kind}"), plotting.save(picture, kind))
+    write_atomically(out.with_suffix(".csv"), numbers.to_csv(index=False))
+    write_json(
+        out.with_suffix(".json"),
+        provenance_of(spec, scale, frames, [*tables, *samples], manifests, code, out),
+    )
+
+
+def _samples(path: Path) -> pd.DataFrame:
+    """The training samples of the first seed: columns x0, x1, … (flattened), y, client, group, seed."""
+    seed, data = min(load(path).items())
+    x = data.train.samples().reshape(len(data.train), -1)
+    columns = {f"x{j}": x[:, j] for j in range(x.shape[1])} | {"y": data.train.y}
+    marks = {k: v for k in ("client", "group") if (v := getattr(data.train, k)) is not None}
+    return pd.DataFrame({**columns, **marks, "seed": max(seed, 0)})
+
+
+def provenance_of(spec, scale, frames, inputs, manifests, code, out: Path) -> dict[str, Any]:
+    """What the artefact shows and what it was made from, down to the data's checksums."""
+    root = out.parents[2]
+    runs = []
+    for path in manifests:
+        manifest = read_json(path)
+        about = {k: manifest[k] for k in ("experiment", "algorithm", "shard", "seconds", "commit", "code_sha256")}
+        data = manifest["data"]
+        runs.append(
+            {
+                "path": str(path.relative_to(root)),
+                **about,
+                "sha256": sha256(path.with_suffix(".parquet")),
+                "data": data["name"],
+                "data_kind": data["kind"],
+                "data_sha256": data["sha256"],
+                "federation_sha256": manifest["federation_sha256"],
+            }
+        )
+    all_rows = pd.concat(frames.values()) if frames else pd.DataFrame(columns=["data", "seed", "diverged"])
+    run = ["experiment", "algorithm", "setting", "seed"]
+    diverged = all_rows.loc[all_rows["diverged"].astype(bool)]
+    return {
+        "artefact": spec["id"],
+        "study": spec["study"],
+        **{k: spec[k] for k in ("title", "caption", "kind", "source")},
+        "scale": scale,
+        "data": sorted(all_rows["data"].unique()),
+        "seeds": int(all_rows["seed"].nunique()),
+        "diverged": len(diverged[run].drop_duplicates()) if len(diverged) else 0,
+        "code": {name: sha256(Path(name)) for name in code},
+        "inputs": [{"path": str(p.relative_to(root)), "sha256": sha256(p)} for p in inputs],
+        "runs": runs,
+    }

@@ -1,0 +1,151 @@
+"""DFL (Bhattacharyya & Kalaimani, arXiv 2601.01793, Algorithm 1): several servers, each with its own clients.
+
+An epoch is T_C gradient steps at every client (3), each server's average over its clients (4), T_S consensus
+steps W ← A·W over the graph of the servers (5), and the broadcast. Client k belongs to server ⌊k / N⌋.
+
+Choices where the paper is silent: A has Metropolis weights, which are doubly stochastic on any graph; γ is a
+fraction of 1/(L·T_C), the limit of Theorem 1, unless it is given. The box's inclusive loop bounds would run
+T_C + 1 and T_S + 1 steps; the text's T_C and T_S are used. Beyond the paper: after round `lost_at` a server
+(with its clients) or a link is lost, and the others go on over what is left of the graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.core.algorithm import Metric
+from fedrepro.errors import UserError
+from fedrepro.studies.dfl.consensus import check_graph, contraction, furthest, mixing, server_distances
+
+DETAILED_EPOCHS = 3
+
+
+@dataclass(frozen=True)
+class DFL(FedAvg):
+    lr: float = field(default=1.0, init=False)  # γ below is the step, and the paper keeps it constant
+    decay: float = field(default=1.0, init=False)
+    servers: int = 5
+    server_steps: int = 25  # T_S
+    graph: str = "ring"
+    edges: list[list[int]] | None = None
+    gamma: float = 0.0  # 0: step_fraction / (L·T_C)
+    step_fraction: float = 0.9
+    lost_at: int | None = None
+    lost_server: int | None = None
+    lost_link: list[int] | None = None
+    record: str = "summary"  # servers: their values before and after consensus; steps: in the first epochs, at each
+
+    server_only = frozenset(
+        ["servers", "server_steps", "graph", "edges", "step_fraction", "lost_at", "lost_server", "lost_link", "record"]
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.require(self.servers >= 1, "servers", "at least one server is needed")
+        self.require(self.server_steps >= 1, "server_steps", "T_S must be at least 1, or the servers never agree")
+        self.require(self.gamma >= 0, "gamma", "the step must be positive (0: use step_fraction)")
+        self.require(0 < self.step_fraction < 1, "step_fraction", "Theorem 1 needs γ·L·T_C in (0, 1)")
+        self.require(self.record in ("summary", "servers", "steps"), "record", "one of summary, servers, steps")
+        self.require(self.edges is None or self.graph == "edges", "edges", "is used with graph: edges only")
+        try:
+            network = check_graph(self.servers, self.graph, self.edges)
+        except UserError as error:
+            raise UserError(f"DFL: {error}") from None
+        known = self.lost_server is None or self.lost_server in network
+        self.require(known, "lost_server", "there is no such server")
+        known = self.lost_link is None or (len(self.lost_link) == 2 and network.has_edge(*self.lost_link))
+        self.require(known, "lost_link", f"the graph '{self.graph}' has no such link")
+        self.require(self.lost_at is None or self.lost_at >= 1, "lost_at", "rounds are counted from 1")
+        for key in ("lost_server", "lost_link"):
+            self.require(getattr(self, key) is None or self.lost_at is not None, key, "lost_at must say when")
+
+    def resolve(self, problem):
+        clients = len(problem.federation)
+        if clients % self.servers:
+            raise UserError(f"DFL: servers = {self.servers} does not divide the {clients} clients")
+        if problem.quadratics is None:
+            self.require(self.gamma > 0, "gamma", "give it: L is known for least squares only")
+            return self
+        limit = 1 / (problem.quadratics.spectrum()[1] * problem.steps)
+        gamma = self.gamma or self.step_fraction * limit
+        if gamma >= limit:
+            raise UserError(f"DFL: gamma = {gamma:.6g} is not below 1/(L·T_C) = {limit:.6g}, as Theorem 1 requires")
+        return replace(self, gamma=gamma)
+
+    def step(self, batches, t):
+        return self.gamma
+
+    def init(self, problem, w):
+        size = len(problem.federation) // self.servers  # N
+        return {"servers": [w] * self.servers, "size": size, "alive": list(range(self.servers))}
+
+    def participants(self, state, clients):
+        if len(state["alive"]) == self.servers:
+            return clients
+        return clients[np.isin(clients // state["size"], state["alive"])]
+
+    def message(self, state, client):
+        return state["servers"][client // state["size"]]
+
+    def server_update(self, state, uploads, cohort):
+        alive, size = state["alive"], state["size"]
+        if not alive:
+            return state
+        if len(cohort.clients) != len(alive) * size:
+            raise UserError("DFL: every client takes part in every epoch; participation.clients must be 'all'")
+        uploaded = uploads.stack().flatten(stacked=True)  # [M·N, P], by server
+        values = [uploaded.view(len(alive), size, -1).mean(1)]  # (4); W [M, P] before each consensus step
+        a = self._mixing(alive, cohort.round).to(values[0])
+        for _ in range(self.server_steps):
+            values.append(a @ values[-1])  # (5)
+        servers = list(state["servers"])
+        for i, row in zip(alive, values[-1], strict=True):
+            servers[i] = servers[i].unflatten(row)
+        lost = self.lost_server if cohort.round + 1 == self.lost_at else None
+        remaining = [i for i in alive if i != lost]
+        return {**state, "servers": servers, "alive": remaining, "acted": alive, "values": torch.stack(values)}
+
+    def model(self, state, local, client):
+        return state["servers"][max(client, 0) // state["size"]]
+
+    def _mixing(self, alive: list[int], round: int) -> torch.Tensor:
+        lost = self.lost_link and self.lost_at is not None and round >= self.lost_at
+        edges = tuple(map(tuple, self.edges)) if self.edges else None
+        return mixing(self.servers, self.graph, edges, tuple(alive), tuple(self.lost_link) if lost else None)
+
+    def metrics(self, problem, state, round):
+        q = problem.quadratics
+        if q is None:
+            return
+        acted = state.get("acted", state["alive"])
+        w = torch.stack([state["servers"][i].flatten() for i in acted])  # [M, d]
+        held = None
+        if len(acted) < self.servers:
+            held = torch.tensor([k for k in range(len(problem.federation)) if k // state["size"] in acted])
+        yield from server_distances(problem, w, held)
+        yield Metric("alive", len(state["alive"]), "server")
+        if round == 0:
+            mu, smoothness = q.spectrum()
+            yield Metric("mu", mu)
+            yield Metric("L", smoothness)
+            yield Metric("gamma", self.gamma)
+            yield Metric("servers", self.servers)
+            yield Metric("client_steps", problem.steps)
+            # a server's messages in an epoch: to and from its clients, and at every consensus step its neighbours
+            degree = int((self._mixing(state["alive"], 0) > 0).sum(1).max()) - 1
+            yield Metric("messages", 2 * state["size"] + 2 * self.server_steps * degree)
+            yield Metric("sigma_A", contraction(self._mixing(state["alive"], 0), self.server_steps))
+        else:
+            before = state["values"][0]
+            yield Metric("gap_before", furthest(before, before.mean(0)), "server")
+        if self.record != "summary" and round > 0:
+            every = self.record == "steps" and round <= DETAILED_EPOCHS
+            steps = range(self.server_steps + 1) if every else (0, self.server_steps)
+            for step in steps:
+                for server, row in zip(acted, state["values"][step].tolist(), strict=True):
+                    for j, value in enumerate(row):
+                        yield Metric(f"w{j}", value, "server", group=f"server {server}", step=step)

@@ -1,0 +1,196 @@
+"""HM2 by federated expectation propagation (thesis "Federated Data Analytics", 2023, §3.4, Algorithms 3.2 and 3.3).
+
+Devices' parameters come from one law, θ_k | φ ~ p(θ | φ); the server learns q(φ) = p(φ) Π_k q_k(φ), normal, in natural
+parameters. A round:
+
+    line 2    the server sends (r, Q) of q
+    line 4    device k: cavity q_−k = q / q_k
+    line 5    device k: tilted distribution f_k · q_−k, by draws of (θ_k, φ): eq. (3.10)
+    line 6–8  device k: sends (Δr_k, ΔQ_k), from the moments of its draws
+    line 10   server:  q ← q · Π_k Δq_k^η
+
+`prior`: lasso, ridge, ridge_printed (§3.4.3; linear/gibbs.py), φ = (log λ, log σ²), each N(0, prior_sd²); normal and
+normal_shared (§3.4.1; linear/hierarchy.py), φ = (μ, log τ), each N(0, 1). The draws of θ_k, which (3.10) has along with
+φ's, are its posterior: their mean predicts, their quantiles are the credible intervals.
+
+What the box leaves open or gets wrong, and what is done:
+- Line 6 leaves "obtain new r_k, Q_k" open: they are tilted − cavity, so that Δ_k = tilted − q.
+- η is in the header of the box and nowhere else: here it is the damping, `damping` falling to `damping_last` over
+  `anneal` rounds, and smaller where q or a cavity would not stay positive definite (linear/ep.py).
+- That needs all sites, so the server keeps them (it has seen every Δ_k) and sends each device its own back with q.
+- A device without samples, or whose draws are too few for a covariance, leaves its site alone (Δ = 0).
+- σ in §3.4.3 is the noise sd; only σ/λ would be known otherwise. In the hierarchy σ_k is not part of φ: a device with
+  more samples than predictors takes its residuals', others that of all devices; `noise` (a sd) replaces it.
+- The first fifth of a round's sweeps is left out; chains go on where they stopped in the round before.
+- `predict: selected` predicts with 0 for coefficients whose 90 % interval covers 0 (§3.6.1).
+The engine's steps of a round are sweeps of `chains` chains, or pairs of draws in `chains` columns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fedrepro.core.algorithm import Algorithm, Metric
+from fedrepro.core.params import Params
+from fedrepro.errors import UserError
+from fedrepro.studies.fedlin.linear import ep, gibbs, hierarchy
+from fedrepro.studies.fedlin.linear.devices import SCALINGS, Scale, Statistics, scale_of, statistics
+from fedrepro.studies.fedlin.linear.posterior import QUANTILES, included, phi_truth, report, weighted_quantiles
+
+HIERARCHIES = ("normal", "normal_shared")
+
+
+@dataclass(frozen=True)
+class HM2EP(Algorithm):
+    prior: str = "lasso"
+    chains: int = 4
+    damping: float = 0.5
+    damping_last: float = 0.2
+    anneal: int = 20
+    prior_sd: float = 1.0
+    scaling: str = "none"
+    noise: float = 0.0
+    predict: str = "all"
+
+    noisy: ClassVar[bool] = True
+    server_only: ClassVar[frozenset[str]] = frozenset(
+        ["damping", "damping_last", "anneal", "prior_sd", "scaling", "noise", "predict"]
+    )
+
+    def __post_init__(self):
+        names = {"prior": (*gibbs.PENALTIES, *HIERARCHIES), "scaling": SCALINGS, "predict": ("all", "selected")}
+        for key, valid in names.items():
+            self.require(getattr(self, key) in valid, key, f"one of {', '.join(valid)}")
+        self.require(self.chains >= 1, "chains", "at least one is needed")
+        self.require(0 < self.damping <= 1, "damping", "must lie in (0, 1]")
+        self.require(0 < self.damping_last <= 1, "damping_last", "must lie in (0, 1]")
+        self.require(self.anneal >= 1, "anneal", "at least one round is needed")
+        self.require(self.prior_sd > 0, "prior_sd", "must be positive")
+        self.require(self.noise >= 0, "noise", "must not be negative")
+
+    def dimension(self, predictors: int) -> int:
+        """Of φ."""
+        return {"normal": 2 * predictors, "normal_shared": predictors + 1}.get(self.prior, 2)
+
+    def noise_width(self, parameters):
+        return self.chains * (4 * parameters if self.prior in HIERARCHIES else gibbs.width(parameters))
+
+    def resolve(self, problem):
+        federation = problem.federation
+        if self.scaling != "none" and "numeric" not in federation.facts:
+            raise UserError(
+                f"HM2EP: scaling = '{self.scaling}': this data set does not say which predictors are numbers"
+            )
+        if self.prior in HIERARCHIES and not self.noise:
+            sizes, predictors = federation.train.sizes, federation.train.samples.x.shape[1]
+            if sizes.max() <= predictors:
+                raise UserError(
+                    f"HM2EP: noise = 0: σ cannot be estimated, as no device has more samples ({sizes.max()}) than "
+                    f"predictors ({predictors}); give it"
+                )
+        return self
+
+    def init(self, problem, w):
+        devices, x = len(problem.federation), problem.federation.train.samples.x
+        D = self.dimension(x.shape[1])
+        sd = x.new_ones(D) if self.prior in HIERARCHIES else x.new_full((D,), self.prior_sd)
+        prior = Params(r=x.new_zeros(D), Q=torch.diag(sd**-2))
+        sites = Params({name: torch.stack([part] * devices) for name, part in ep.flat(D, x).items()})
+        return {
+            "w": w,
+            "prior": prior,
+            "sites": sites,
+            "q": ep.total(prior, sites),
+            "round": 0,
+            "used": 0.0,
+            "failed": 0,
+        }
+
+    def init_client(self, problem, client, w):
+        scale, data = self._scaled(problem, client)
+        mean = torch.zeros_like(data.moment)
+        local = {"data": list(data), "scale": list(scale), "mean": mean, "positive": mean + 0.5}
+        local["quantiles"] = mean.new_zeros(len(QUANTILES), len(mean))
+        if self.prior in HIERARCHIES:
+            return {**local, "variance": self._variance(problem, client, data)}
+        return {**local, "chains": list(gibbs.start(data, self.chains))}
+
+    def message(self, state, client):
+        return state["q"], Params({name: part[client] for name, part in state["sites"].items()})
+
+    def client_update(self, task, message, local, batches):
+        q, site = message
+        phi, theta, weights, local = self.draw(q, site, local, batches.noise)  # line 5
+        tilted, sound = ep.tilted_from_draws(phi, weights, correction=self.prior not in HIERARCHIES)
+        sound = sound & (local["data"][3] > 0)
+        delta = Params({name: torch.where(sound, part, 0) for name, part in (tilted - q).items()})  # line 7
+        posterior = {"mean": weights @ theta, "positive": weights @ (theta > 0).to(theta)}
+        posterior["quantiles"] = weighted_quantiles(theta, weights)
+        return {"delta": delta, "sound": sound.to(q["r"])}, {**local, **posterior}
+
+    def draw(self, q: Params, site: Params, local: dict, noise: Tensor) -> tuple[Tensor, Tensor, Tensor, dict]:
+        """(φ [S, D], θ_k [S, d], weights [S], the device's new state) from the tilted distribution."""
+        data, d = Statistics(*local["data"]), len(local["mean"])
+        if self.prior in HIERARCHIES:
+            z, both = noise.reshape(len(noise) * self.chains, -1)[:, : len(q["r"]) + 2 * d].split(
+                [len(q["r"]), 2 * d], 1
+            )
+            z_theta = both.reshape(-1, 2, d).transpose(0, 1).reshape(-1, d)
+            return *hierarchy.tilted(data, local["variance"], q, site, z, z_theta), local
+        noise = noise[:, : self.chains * gibbs.width(d)]
+        theta, phi, ends = gibbs.sweeps(self.prior, data, q - site, gibbs.Chains(*local["chains"]), noise)
+        kept = slice(len(noise) // 5, None)
+        theta, phi = theta[kept].flatten(0, 1), phi[kept].flatten(0, 1)
+        weights = torch.full_like(phi[:, 0], 1 / len(phi))
+        return phi, theta, weights, {**local, "chains": list(ends)}
+
+    def server_update(self, state, uploads, cohort):
+        sent = uploads.stack()
+        sites, prior, at = state["sites"], state["prior"], torch.from_numpy(cohort.clients)
+        changes = Params(
+            {name: torch.zeros_like(part).index_copy(0, at, sent["delta"][name]) for name, part in sites.items()}
+        )
+        eta = ep.schedule(state["round"], self.damping, self.damping_last, self.anneal)
+        sites, used = ep.damped(prior, sites, changes, eta)
+        failed = len(at) - int(sent["sound"].sum())
+        new = {"sites": sites, "q": ep.total(prior, sites), "round": state["round"] + 1}
+        return {**state, **new, "used": used, "failed": failed}
+
+    def model(self, state, local, client):
+        if local is None:
+            return state["w"]
+        chosen = included(local["quantiles"]) if self.predict == "selected" else torch.ones_like(local["mean"])
+        theta = torch.where(chosen.bool(), local["mean"], 0)
+        return Params(w=Scale(*local["scale"]).raw(theta, state["w"]["w"]))
+
+    def metrics(self, problem, state, round):
+        if round == 0:
+            yield from phi_truth(self.prior, problem.federation.facts)
+        mean, covariance = ep.moments(state["q"])
+        for j, (m, v) in enumerate(zip(mean.tolist(), covariance.diagonal().tolist(), strict=True)):
+            yield Metric("phi_mean", m, "server", step=j)
+            yield Metric("phi_sd", math.sqrt(v), "server", step=j)
+        yield Metric("damping", state["used"], "server")
+        yield Metric("failed_sites", state["failed"], "server")
+
+    def client_metrics(self, problem, local, client):
+        return report(local["mean"], local["quantiles"], local["positive"], problem.federation.facts, client)
+
+    def _variance(self, problem, client: int, data: Statistics) -> Tensor:
+        """σ² of a device of a hierarchy; a fit without any error still has a little."""
+        if self.noise:
+            return torch.full_like(data.n, self.noise**2)
+        found = hierarchy.residual_variance([data])
+        if found is None:
+            others = (self._scaled(problem, k)[1] for k in range(len(problem.federation)))
+            found = hierarchy.residual_variance(others)
+        return found.clamp(min=1e-10)
+
+    def _scaled(self, problem, client: int) -> tuple[Scale, Statistics]:
+        scale = scale_of(problem.federation, client, self.scaling)
+        return scale, statistics(*scale.apply(problem.federation.train.full_batch(client)))

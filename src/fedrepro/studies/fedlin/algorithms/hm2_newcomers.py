@@ -1,0 +1,64 @@
+"""HM2 by expectation propagation (hm2_ep.py) with new devices (thesis §3.4.2.1): the last `newcomers` devices take no
+part, and after every round meet what the server knows of φ with their first n samples.
+
+- `q(φ)`: the posterior mean of θ given φ at the mean of q, which is E[θ] of eq. (3.10) but for the spread of q;
+- `mean of q`: gradient descent from the mean of μ, as the thesis suggests ("treat the posterior mean of φ as an initial
+  model parameter"), to its end;
+- `limit`: as `q(φ)`, with the true law of θ and the true noise.
+σ is that of the other devices' residuals, or `noise`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from fedrepro.errors import UserError
+from fedrepro.studies.fedlin.algorithms.hm2_ep import HIERARCHIES, HM2EP
+from fedrepro.studies.fedlin.linear import ep, hierarchy
+from fedrepro.studies.fedlin.linear.newcomers import errors, nearest, require_summaries, shrink
+
+
+@dataclass(frozen=True)
+class HM2Newcomers(HM2EP):
+    prior: str = "normal"
+    newcomers: int = 0
+
+    server_only = HM2EP.server_only | {"newcomers"}
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.require(self.prior in HIERARCHIES, "prior", f"one of {', '.join(HIERARCHIES)}")
+        self.require(self.newcomers >= 0, "newcomers", "must not be negative")
+
+    def resolve(self, problem):
+        if self.newcomers >= len(problem.federation):
+            raise UserError(f"HM2Newcomers: newcomers = {self.newcomers}: there are {len(problem.federation)} devices")
+        require_summaries(problem, self.newcomers, "HM2Newcomers")
+        return super().resolve(problem)
+
+    def init(self, problem, w):
+        old = len(problem.federation) - self.newcomers
+        variance = hierarchy.residual_variance(self._scaled(problem, k)[1] for k in range(old))
+        noise = self.noise**2 if self.noise or variance is None else float(variance)
+        return {**super().init(problem, w), "variance": noise}
+
+    def participants(self, state, clients):
+        return clients[clients < len(state["sites"]["r"]) - self.newcomers]
+
+    def metrics(self, problem, state, round):
+        yield from super().metrics(problem, state, round)
+        if not self.newcomers:
+            return
+        phi = ep.moments(state["q"])[0]
+        mu, log_tau = hierarchy.scales(phi, problem.federation.train.samples.x.shape[1])
+        ways = {
+            "q(φ)": lambda x, y: shrink(x, y, mu, log_tau.exp(), state["variance"]),
+            "mean of q": lambda x, y: nearest(x, y, mu),
+        }
+        facts = problem.federation.facts
+        if {"mean", "variance", "sigma"} <= set(facts):
+            mean, variance = (torch.from_numpy(facts[name]).to(mu) for name in ("mean", "variance"))
+            ways["limit"] = lambda x, y: shrink(x, y, mean, variance, float(facts["sigma"]) ** 2)
+        yield from errors(problem, self.newcomers, ways)

@@ -1,0 +1,52 @@
+"""The simulation of HM1 (hm1.py) in several readings at once, as outputs of the same inputs.
+
+`readings`: the noise as `variance`, as `sd`; parameters and the standard normal numbers behind the noise are the same.
+`ranks`: instead, Ω of these ranks (hm1's low_rank, with the noise as a variance); inputs and noise are the same.
+
+Shapes: as hm1, with S outputs: y [n, S]; facts theta [K, d, S], omega [S, K, K], sigma [S], test_mean [n, S], scored
+[K], and outputs [S], their names ("variance", "rank 5"). For a seed, an output is what hm1 gives with the same stream.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fedrepro.data.dataset import Dataset, Source
+from fedrepro.errors import UserError
+from fedrepro.studies.fedlin.datasets.hm1 import hm1, hm1_size
+
+
+def hm1_outputs(
+    source: Source,
+    *,
+    case: str = "I",
+    readings: Sequence[str] = ("variance", "sd"),
+    ranks: Sequence[int] = (),
+    clients: int | None = None,
+    test: int = 1000,
+) -> Dataset:
+    parameters = {f"rank {rank}": {"omega": "low_rank", "rank": rank} for rank in ranks}
+    parameters = parameters or {reading: {"noise_is": reading} for reading in readings}
+    if not parameters:
+        raise UserError("hm1_outputs: neither readings nor ranks are given")
+    common = {"case": case, "clients": clients, "test": test}
+    # a copy of the stream for each: all outputs have the same inputs
+    parts = [hm1(replace(source, rng=copy.deepcopy(source.rng)), **common, **own) for own in parameters.values()]
+    splits = {
+        name: replace(split, y=np.stack([part.splits()[name].y for part in parts], axis=-1))
+        for name, split in parts[0].splits().items()
+    }
+    along = {"theta": -1, "omega": 0, "sigma": 0, "test_mean": -1}
+    facts = {name: np.stack([part.facts[name] for part in parts], axis=axis) for name, axis in along.items()}
+    facts |= {"scored": parts[0].facts["scored"], "outputs": np.array(list(parameters))}
+    if len(parts) == 1:
+        splits = {name: replace(split, y=split.y[:, 0]) for name, split in splits.items()}
+    return Dataset("synthetic", **splits, outputs=len(parts), facts=facts)
+
+
+def hm1_outputs_size(case: str = "I", clients: int | None = None, **_) -> tuple[int, int]:
+    return hm1_size(case, clients)

@@ -1,0 +1,118 @@
+"""FGPR (thesis "Federated Data Analytics", 2023, Algorithms 4.1 and 4.2): the devices learn one Gaussian process prior.
+
+    device   E steps  θ_k ← θ_k − η g_k(θ_k; ξ_k)   from the server's θ, g_k of a mini-batch's likelihood over its size
+    server   θ ← Σ p_k θ_k, or the plain average of devices that were drawn with probability p_k
+
+and each device predicts with θ from its own data. What the thesis leaves open is a setting; the defaults are the
+released code's: `optimiser: adam`, its moments forgotten after every round, on `scale: softplus` (θ = softplus(raw) +
+least value), the average on the natural scale. `scale: natural` is Algorithm 4.2 to the letter, with θ projected onto
+the parameter space. `gradient: theorem` divides the gradient in θ₁ by log M instead of M (§4.4.2: s₁ = τ log M, s₂ = M;
+τ = 1). `schedule: inverse` is η ~ 1/t, as the theorems ask for: η_t = lr · delay / (delay + t), t counting all local
+steps. `known: lengthscale` holds l at the truth of simulated data, which the theorems suppose known.
+
+`period` (Remark 26): the server sends θ once in so many rounds, and the devices go on from where they were in
+the rounds between; with a round of one step it is E. From `rounds` on it is one-shot communication.
+
+`last_weight` (Fig. 4.8) gives the last device this weight and the others what is left, in proportion to their p_k.
+`newcomers` (App. C.3): see fedavg_transfer.py.
+
+Recorded where the data know the truth: error_signal, error_noise and error (their sum), the squared distances of θ₁ and
+θ₂ from it, and error_lengthscale. Also uploaded, the numbers that all devices have sent so far.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from fedrepro.algorithms.fedavg_transfer import FedAvgTransfer
+from fedrepro.core.algorithm import Metric
+from fedrepro.core.params import Params, weighted_sum
+from fedrepro.errors import UserError
+from fedrepro.studies.fgpr.gp.truth import parameter_errors, true_lengthscale
+
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # Adam's defaults
+
+
+@dataclass(frozen=True)
+class FGPR(FedAvgTransfer):
+    lr: float = 0.01
+    optimiser: str = "adam"
+    scale: str = "softplus"
+    gradient: str = "mean"
+    schedule: str = "constant"
+    delay: float = 10.0
+    known: str = "nothing"
+    last_weight: float | None = None
+    period: int = 1
+
+    server_only = FedAvgTransfer.server_only | {"last_weight"}
+
+    def __post_init__(self):
+        super().__post_init__()
+        for key, valid in (
+            ("optimiser", ("adam", "sgd")),
+            ("scale", ("softplus", "natural")),
+            ("gradient", ("mean", "theorem")),
+            ("schedule", ("constant", "inverse")),
+            ("known", ("nothing", "lengthscale")),
+        ):
+            self.require(getattr(self, key) in valid, key, f"one of {', '.join(valid)}")
+        self.require(self.delay > 0, "delay", "must be positive")
+        self.require(self.period >= 1, "period", "must be 1 or more")
+        self.require(self.last_weight is None or 0 <= self.last_weight <= 1, "last_weight", "must lie in [0, 1]")
+
+    def init(self, problem, w):
+        if not hasattr(problem.task.model, "theta"):
+            raise UserError(f"{type(self).__name__}: the model must be a Gaussian process")
+        if self.known == "lengthscale":
+            w = Params({**w, "lengthscale": true_lengthscale(problem.federation, w["lengthscale"])})
+        return {**super().init(problem, w), "uploaded": 0.0}
+
+    def init_client(self, problem, client, w):
+        return w if self.period > 1 else None
+
+    def client_update(self, task, message, local, batches):
+        model, theta = task.model, local if batches.round % self.period else message
+        raw = model.to_raw(theta) if self.scale == "softplus" else theta
+        first = second = raw * 0.0
+        for t, batch in enumerate(batches):
+            g = task.gradient(theta, batch)
+            if self.gradient == "theorem":
+                g["signal"] = g["signal"] * (len(batch.y) / math.log(max(2, len(batch.y))))
+            if self.scale == "softplus":  # dθ/draw = 1 − exp(−(θ − least value))
+                g = Params({name: v * -torch.expm1(model.minima[name] - theta[name]) for name, v in g.items()})
+            if self.optimiser == "adam":
+                first = first * BETA_1 + g * (1 - BETA_1)
+                second = Params({name: v * BETA_2 + (1 - BETA_2) * g[name].square() for name, v in second.items()})
+                size = {name: (v / (1 - BETA_2 ** (t + 1))).sqrt() + EPSILON for name, v in second.items()}
+                g = Params({name: v / (1 - BETA_1 ** (t + 1)) / size[name] for name, v in first.items()})
+            if self.known == "lengthscale":
+                g["lengthscale"] = torch.zeros_like(g["lengthscale"])
+            raw = raw.add(g * -self.rate(batches.round * len(batches) + t))
+            if self.scale == "natural":
+                raw = model.project(raw)
+            theta = model.from_raw(raw) if self.scale == "softplus" else raw
+        if self.known == "lengthscale":
+            theta = Params({**theta, "lengthscale": message["lengthscale"]})  # not what rounding makes of it
+        return theta, theta if self.period > 1 else None
+
+    def rate(self, t: int):
+        """η of the local step t, counted from the first round on."""
+        return self.lr if self.schedule == "constant" else self.lr * self.delay / (self.delay + t)
+
+    def server_update(self, state, uploads, cohort):
+        weights = cohort.weights / cohort.weights.sum() if self.newcomers else cohort.weights
+        if self.last_weight is not None:
+            others = weights[:-1] * (1 - self.last_weight) / weights[:-1].sum()
+            weights = np.append(others, self.last_weight)
+        w = weighted_sum(uploads, weights)
+        sent = len(cohort.clients) * sum(v.numel() for v in w.values())
+        return {**state, "w": w, "uploaded": state["uploaded"] + sent}
+
+    def metrics(self, problem, state, round):
+        yield Metric("uploaded", state["uploaded"])
+        yield from parameter_errors(problem, [state["w"]])

@@ -1,0 +1,154 @@
+"""What FGPR is held against in multi-fidelity modelling (thesis §4.6, Table 4.2), without rounds. Clients are levels.
+
+- `separate`: a process on the last client's data alone, to convergence (gp/shared.py);
+- `shared`: one θ for all clients, Σ_k log p(y_k), to convergence: where FGPR would end with an unlimited budget;
+- `ar`, `deep`, `modular`: Kennedy–O'Hagan, the multi-fidelity deep process, Modular GP (gp/autoregressive.py, …);
+- `limit`: as separate, with the last client's data and all the data set's spare samples of the same function.
+
+Isotropic or (`ard`) one lengthscale for each input. Laws are of observations of the last client, noise included.
+`held`: that the last client holds so many samples, its first ones or, beyond its own, spare ones. `curve`: points of a
+prediction along inputs of one dimension. Recorded besides errors and calibration (gp/errors.py): evaluations of the
+objective, those that failed or took jitter, whether the best search converged, and AR's factors rho.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedrepro.core.algorithm import Algorithm, Metric, Problem, State
+from fedrepro.errors import UserError
+from fedrepro.studies.fgpr.gp.autoregressive import AutoregressiveGP
+from fedrepro.studies.fgpr.gp.deep import MultiFidelityDeepGP
+from fedrepro.studies.fgpr.gp.device_errors import Curve, Prediction, device_errors
+from fedrepro.studies.fgpr.gp.modular import ModularGP
+from fedrepro.studies.fgpr.gp.shared import SharedGP
+
+FITS = ("separate", "shared", "limit", "ar", "deep", "modular")
+
+
+@dataclass(frozen=True)
+class GPBaseline(Algorithm):
+    fit: str = "separate"
+    ard: bool = False
+    held: int = 0
+    noise_floor: float = 1e-6
+    starts: int = 2
+    evaluations: int = 200
+    inducing: int = 20
+    latents: int = 3
+    steps: int = 100
+    curve: int = 0
+
+    iterative: ClassVar[bool] = False
+
+    def __post_init__(self):
+        self.require(self.fit in FITS, "fit", f"one of {', '.join(FITS)}")
+        self.require(self.noise_floor > 0, "noise_floor", "must be positive")
+        for key in ("starts", "evaluations", "inducing", "latents"):
+            self.require(getattr(self, key) > 0, key, "must be positive")
+        for key in ("held", "steps", "curve"):
+            self.require(getattr(self, key) >= 0, key, "must not be negative")
+
+    def resolve(self, problem):
+        federation = problem.federation
+        if federation.test is None or np.flatnonzero(federation.test.sizes).tolist() != [len(federation) - 1]:
+            raise UserError("GPBaseline: needs a test set of the last client, the highest fidelity, alone")
+        if (self.fit == "limit" or self.held > federation.train.sizes[-1]) and "spare_x" not in federation.facts:
+            raise UserError("GPBaseline: this data set has no spare samples")
+        return self
+
+    @classmethod
+    def init_all(cls, runs):
+        """Deep fits all repeats of a setting at once; the others one after the other."""
+        states: list[State | None] = [None] * len(runs)
+        for i, (algorithm, problem, _) in enumerate(runs):
+            if states[i] is None:
+                alike = [j for j, (a, p, _) in enumerate(runs) if a == algorithm and _sizes(p) == _sizes(problem)]
+                mine = alike if algorithm.fit == "deep" else [i]
+                for j, state in zip(mine, algorithm._states([runs[j][1] for j in mine]), strict=True):
+                    states[j] = state
+        return states
+
+    def init(self, problem, w):
+        return self._states([problem])[0]
+
+    def assess(self, problem, state, split):
+        if split != "test":
+            return None
+        last = len(problem.federation) - 1
+        prediction = {last: Prediction(state["mean"][:, None], state["variance"][:, None])}
+        mse, metrics = device_errors(prediction, problem.federation, split, [""])
+        (density,) = (m.value for m in metrics if m.metric == "nlpd")
+        return np.where(np.arange(last + 1) == last, density, 0.0), mse, metrics
+
+    def metrics(self, problem, state, round):
+        for name, value in state["effort"].items():
+            yield Metric(name, float(value))
+        for step, value in enumerate(state["rho"]):
+            yield Metric("rho", value, step=step)
+        if self.curve:
+            yield from Curve(*state["curve"]).metrics(len(problem.federation) - 1)
+
+    def _levels(self, problem: Problem) -> list[tuple[Tensor, Tensor]]:
+        """(x, y) of each client, the last with as many samples as it is to hold."""
+        federation = problem.federation
+        clients = [federation.train.full_batch(k) for k in range(len(federation))]
+        levels = [(b.x, b.y) for b in clients]
+        if self.held or self.fit == "limit":
+            (x, y), facts = levels[-1], federation.facts
+            if "spare_x" in facts:
+                x = torch.cat([x, torch.from_numpy(facts["spare_x"]).to(x)])
+                y = torch.cat([y, torch.from_numpy(facts["spare_y"]).to(y)])
+            levels[-1] = (x, y) if self.fit == "limit" else (x[: self.held], y[: self.held])
+        return levels if self.fit not in ("separate", "limit") else levels[-1:]
+
+    def _states(self, problems: list[Problem]) -> list[State]:
+        rng = np.random.default_rng(0)  # of starts and inducing points: no part of an experiment's randomness
+        levels = [self._levels(problem) for problem in problems]
+        inputs = [self._inputs(problem) for problem in problems]
+        common = {"ard": self.ard, "noise_floor": self.noise_floor, "evaluations": self.evaluations}
+        if self.fit == "deep":
+            batched = [tuple(map(torch.stack, zip(*level, strict=True))) for level in zip(*levels, strict=True)]
+            model = MultiFidelityDeepGP(inducing=self.inducing, steps=self.steps, **common).fit(batched, rng)
+            mean, variance = model.predict(torch.stack(inputs))
+            share = {k: v / len(problems) for k, v in asdict(model.effort).items() if k not in ("value", "converged")}
+            gains = (model.bounds - model.start_bounds).tolist()
+            efforts = [{**share, "bound_gain": gain} for gain in gains]
+            return [self._state(p, m, v, e) for p, m, v, e in zip(problems, mean, variance, efforts, strict=True)]
+        ((data,), (x,), (problem,)) = levels, inputs, problems
+        if self.fit == "ar":
+            model = AutoregressiveGP(starts=self.starts, **common).fit(data, rng)
+        elif self.fit == "modular":
+            model = ModularGP(inducing=self.inducing, latents=self.latents, **common).fit(data, rng)
+        else:
+            model = SharedGP(starts=self.starts, **common).fit(data, rng)
+        law = model.predict(x, len(data) - 1) if isinstance(model, SharedGP) else model.predict(x)
+        effort = {k: v for k, v in asdict(model.effort).items() if k != "value"}
+        return [self._state(problem, *law, effort, model.scale_factors() if self.fit == "ar" else ())]
+
+    def _inputs(self, problem: Problem) -> Tensor:
+        """Test inputs, then those of the curve."""
+        test, last = problem.federation.test, len(problem.federation) - 1
+        x = test.samples.x[test.of(last)]
+        return torch.cat([x, self._grid(x)]) if self.curve else x
+
+    def _grid(self, like: Tensor) -> Tensor:
+        if like.shape[1] != 1:
+            raise UserError(f"GPBaseline: curve = {self.curve}: inputs have {like.shape[1]} dimensions, not one")
+        return torch.linspace(0, 1, self.curve).to(like)[:, None]
+
+    def _state(self, problem: Problem, mean: Tensor, variance: Tensor, effort: dict[str, Any], rho=()) -> State:
+        m = len(mean) - self.curve
+        state = {"mean": mean[:m], "variance": variance[:m], "effort": effort, "rho": list(rho)}
+        if self.curve:
+            state["curve"] = [self._grid(mean[:, None])[:, 0], mean[m:], variance[m:].sqrt()]
+        return state
+
+
+def _sizes(problem: Problem) -> list[int]:
+    return problem.federation.train.sizes.tolist()

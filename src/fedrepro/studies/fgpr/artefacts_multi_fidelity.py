@@ -1,0 +1,268 @@
+"""Multi-fidelity modelling with FGPR (thesis §4.6): Table 4.2, Fig. 4.6 and 4.7, budget, calibration, data held."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fedrepro.evidence.published import printed
+from fedrepro.evidence.tables import final, rows
+from fedrepro.report.plotting import COLOURS, PUBLISHED, figure
+from fedrepro.studies.fgpr.functions import FUNCTIONS
+from fedrepro.studies.fgpr.measures_multi_fidelity import GAINS
+
+Tables = dict[str, pd.DataFrame]
+Drawn = tuple[Figure, pd.DataFrame]
+
+NAMES = {"currin": "CURRIN", "park": "PARK", "branin": "BRANIN", "hartmann": "Hartmann-3D", "borehole": "Borehole"}
+#: the rows that Table 4.2 prints → their name in config/published
+PRINTED = {"FGPR": "fgpr", "Separate": "separate", "AR": "ar", "Deep": "deep", "Modular GP": "modular"}
+#: (algorithm, setting) → its row
+ROWS = {
+    ("fgpr", "published"): "FGPR",
+    ("fgpr", "tenfold"): "FGPR, steps ten times as long",
+    ("baseline", "shared"): "FGPR's θ to convergence",
+    ("baseline", "shared ard"): "FGPR's θ to convergence, ARD",
+    ("separate", "published"): "Separate",
+    ("separate", "tenfold"): "Separate, steps ten times as long",
+    ("baseline", "separate"): "Separate to convergence",
+    ("baseline", "separate floor"): "Separate to convergence, noise ≥ 1e-4",
+    ("baseline", "separate ard"): "Separate to convergence, ARD",
+    ("baseline", "ar"): "AR",
+    ("baseline", "ar isotropic"): "AR, isotropic",
+    ("baseline", "deep"): "Deep",
+    ("baseline", "modular"): "Modular GP",
+    ("baseline", "modular isotropic"): "Modular GP, isotropic",
+    ("baseline", "limit"): "limit: the high fidelity at all samples, ARD",
+}
+#: the rows of the picture of calibration
+CALIBRATED = (
+    *("FGPR", "FGPR's θ to convergence", "Separate", "Separate to convergence", "Separate to convergence, ARD"),
+    *("AR", "Deep", "Modular GP"),
+)
+
+
+def _arm(table: pd.DataFrame, algorithm: str, setting: str) -> pd.DataFrame:
+    return table[(table["algorithm"] == algorithm) & (table["setting"] == setting)]
+
+
+def _values(table: pd.DataFrame, metric: str) -> pd.Series:
+    """One value a run, of the last round."""
+    return final(table, metric, split="test", group="", client=-1)["value"]
+
+
+def _start(table: pd.DataFrame) -> pd.Series:
+    """The error of the prior that all methods with rounds start from, without any training."""
+    mine = _arm(table, "fgpr", "published")
+    return rows(mine, "a_rmse", split="test", group="", client=-1, round=0)["value"]
+
+
+def _spread(values: pd.Series, digits: int = 3) -> str:
+    if values.empty:
+        return ""
+    return f"{values.mean():.{digits}f}" + (f" ± {values.std():.{digits}f}" if len(values) > 1 else "")
+
+
+def _in_print(name: str, function: str) -> str:
+    """What Table 4.2 prints of a row, if it has it."""
+    return str(printed("fgpr")[f"t42_{function}_{PRINTED[name]}"]) if name in PRINTED else ""
+
+
+def table4_2(tables: Tables) -> pd.DataFrame:
+    """A row a method, two columns a function: printed and ours, mean ± sd over runs."""
+    lines = []
+    for (algorithm, setting), name in ROWS.items():
+        line = {"method": name}
+        for function, title in NAMES.items():
+            mine = _arm(tables[f"multi_fidelity_{function}"], algorithm, setting)
+            line[f"{title}, printed"] = _in_print(name, function)
+            line[title] = _spread(_values(mine, "a_rmse"))
+        lines.append(line)
+    start, trivial = {"method": "no training: FGPR's first θ"}, {"method": "trivial: training mean"}
+    for function, title in NAMES.items():
+        table = tables[f"multi_fidelity_{function}"]
+        start |= {f"{title}, printed": "", title: _spread(_start(table))}
+        found = _values(_arm(table, "fgpr", "published"), "a_rmse_trivial")
+        trivial |= {f"{title}, printed": "", title: _spread(found)}
+    return pd.DataFrame([*lines, start, trivial])
+
+
+def scaling(tables: Tables) -> pd.DataFrame:
+    """Borehole: inputs as fractions of their domain, or in their own units."""
+    both = {"inputs in [0, 1]": tables["multi_fidelity_borehole"], "own units": tables["multi_fidelity_unscaled"]}
+    return _side_by_side(both, "borehole")
+
+
+def design(tables: Tables) -> pd.DataFrame:
+    """CURRIN: uniform samples, or these and the corners of the square."""
+    both = {"uniform": tables["multi_fidelity_currin"], "with the corners": tables["multi_fidelity_vertices"]}
+    return _side_by_side(both, "currin")
+
+
+def _side_by_side(both: Tables, function: str) -> pd.DataFrame:
+    """The methods that the second table has, with what Table 4.2 prints of a function."""
+    *_, second = both.values()
+    lines = []
+    for (algorithm, setting), name in ROWS.items():
+        if _arm(second, algorithm, setting).empty:
+            continue
+        line = {"method": name, "printed": _in_print(name, function)}
+        lines.append(line | {k: _spread(_values(_arm(t, algorithm, setting), "a_rmse")) for k, t in both.items()})
+    for name, find in (
+        ("no training: FGPR's first θ", _start),
+        ("trivial: training mean", lambda t: _values(_arm(t, "fgpr", "published"), "a_rmse_trivial")),
+    ):
+        lines.append({"method": name, "printed": ""} | {k: _spread(find(t)) for k, t in both.items()})
+    return pd.DataFrame(lines)
+
+
+def budget_multi_fidelity(tables: Tables) -> pd.DataFrame:
+    """How much of FGPR's gain over Separate is sharing and how much is budget: a row a function, in percent."""
+    words = {
+        "gain_published": "FGPR over Separate, published protocol",
+        "gain_budget": "Separate to convergence over Separate",
+        "gain_sharing": "sharing, both to convergence",
+        "gain_sharing_ard": "sharing, both to convergence, ARD",
+    }
+    lines = []
+    for function, title in NAMES.items():
+        table = tables[f"multi_fidelity_{function}"]
+        alone, shared = (printed("fgpr")[f"t42_{function}_{method}"].value for method in ("separate", "fgpr"))
+        line = {"function": title, "printed gain of FGPR over Separate, %": f"{100 * (1 - shared / alone):.0f}"}
+        for metric in GAINS:
+            found = 100 * final(table, metric)["value"]
+            line[f"{words[metric]}, %"] = f"{found.median():.0f} [{found.min():.0f}, {found.max():.0f}]"
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def calibration(tables: Tables) -> Drawn:
+    """Coverage of 95 % intervals, NLPD and CRPS of every method on every function."""
+    lines = []
+    for function, title in NAMES.items():
+        for (algorithm, setting), name in ROWS.items():
+            mine = _arm(tables[f"multi_fidelity_{function}"], algorithm, setting)
+            for metric in ("coverage_50", "coverage_80", "coverage_90", "coverage_95", "nlpd", "crps", "a_rmse"):
+                found = _values(mine, metric)
+                spread = {"mean": found.mean(), "sd": found.std(), "median": found.median(), "runs": len(found)}
+                lines.append({"function": title, "method": name, "metric": metric, **spread})
+    numbers = pd.DataFrame(lines)
+    fig, axes = figure(3, 1, width=8.0, height=2.3, sharex=True)
+    labels = {"coverage_95": "coverage of 95 % intervals", "nlpd": "NLPD (median)", "crps": "CRPS (median)"}
+    for ax, (metric, label) in zip(axes[:, 0], labels.items(), strict=True):
+        for i, name in enumerate(CALIBRATED):
+            own = numbers[(numbers["metric"] == metric) & (numbers["method"] == name)]
+            value = own["mean"] if metric == "coverage_95" else own["median"]
+            at = np.arange(len(own)) + 0.08 * (i - (len(CALIBRATED) - 1) / 2)
+            look = {"marker": "osD^vP*X"[i], "color": COLOURS[i], "linestyle": "", "markersize": 5, "label": name}
+            ax.plot(at, value, **look)
+        ax.set_ylabel(label)
+        for edge in np.arange(len(NAMES) - 1) + 0.5:
+            ax.axvline(edge, color="#bbbbbb", linewidth=0.6)
+        ax.grid(axis="x", visible=False)
+        ax.margins(y=0.12)
+    axes[0, 0].axhline(0.95, **PUBLISHED)
+    axes[1, 0].set_yscale("symlog")
+    axes[2, 0].set_yscale("log")
+    axes[2, 0].set_xticks(np.arange(len(NAMES)), NAMES.values())
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return fig, numbers
+
+
+def held(tables: Tables) -> Drawn:
+    """CURRIN: the error over the number of samples that the high-fidelity client holds."""
+    table = tables["multi_fidelity_held"]
+    errors = final(table, "a_rmse", split="test", group="", client=-1).copy()
+    pairs = errors["setting"].str.extract(r"^(?P<method>[^,]+),held=(?P<held>\d+)$")
+    errors = errors.assign(method=pairs["method"], held=pairs["held"].astype(int))
+    names = {
+        "separate": "Separate to convergence",
+        "shared": "FGPR's θ to convergence",
+        "ar": "AR, isotropic",
+        "modular": "Modular GP, isotropic",
+    }
+    fig, axes = figure(width=6.4, height=3.6)
+    ax, lines = axes[0, 0], []
+    for i, (method, name) in enumerate(names.items()):
+        own = errors[errors["method"] == method].groupby("held")["value"]
+        by_size = own.agg(rmse="median", low="min", high="max", runs="count").reset_index()
+        ends = [by_size["rmse"] - by_size["low"], by_size["high"] - by_size["rmse"]]
+        look = {"marker": "o", "markersize": 3, "capsize": 2, "color": COLOURS[i], "label": name}
+        ax.errorbar(by_size["held"] * (1 + 0.02 * (i - 1.5)), by_size["rmse"], ends, **look)
+        lines.append(by_size.assign(method=name))
+    trivial = final(table, "a_rmse_trivial", split="test", group="", client=-1)["value"].median()
+    ax.axhline(trivial, label="trivial: training mean", **PUBLISHED)
+    sizes = sorted(errors["held"].unique())
+    ax.set(xscale="log", yscale="log", xlabel="samples of the high-fidelity client", ylabel="test RMSE")
+    ax.set_xticks(sizes, map(str, sizes))
+    ax.minorticks_off()
+    ax.legend(fontsize=7)
+    return fig, pd.concat([*lines, pd.DataFrame({"method": ["trivial: training mean"], "rmse": [trivial]})])
+
+
+def _curve(axes: Axes, tables: Tables, function: str, algorithm: str, setting: str, client: int) -> pd.DataFrame:
+    """A method's prediction for one client in the first run, with the truth and the samples; what was drawn."""
+    table, samples = tables[f"one_dimensional_{function}"], tables[f"one_dimensional_{function}.data"]
+    mine = _arm(table, algorithm, setting)
+    mine = mine[(mine["seed"] == mine["seed"].min()) & (mine["client"] == client)]
+    parts = {name: final(mine, f"curve_{name}").set_index("step")["value"] for name in ("x", "mean", "sd")}
+    drawn = pd.DataFrame(parts).sort_index()
+    own = samples[samples["client"] == client]
+    fidelities = FUNCTIONS[function]
+    (low, high), f = fidelities.domain[0], fidelities.levels[client]
+
+    def truth(x: pd.Series) -> np.ndarray:
+        return f((low + (high - low) * x.to_numpy())[:, None])
+
+    slope, offset = np.polyfit(truth(own["x0"]), own["y"], 1)  # the client's standardisation
+    drawn = drawn.assign(truth=slope * truth(drawn["x"]) + offset, low=lambda d: d["mean"] - 1.96 * d["sd"])
+    drawn = drawn.assign(high=drawn["mean"] + 1.96 * drawn["sd"])
+    x = low + (high - low) * drawn["x"]
+    axes.fill_between(x, drawn["low"], drawn["high"], color="#999999", alpha=0.4, linewidth=0, label="95 % interval")
+    axes.plot(x, drawn["truth"], color=COLOURS[1], linewidth=1.0, linestyle="--", label="truth")
+    axes.plot(x, drawn["mean"], color="#000000", linewidth=1.2, label="mean")
+    at = low + (high - low) * own["x0"]
+    axes.plot(at, own["y"], "o", color=COLOURS[0], markersize=2.5, label="samples")
+    axes.set(xlabel="x")
+    return drawn.assign(function=function, method=algorithm, setting=setting, client=client)
+
+
+def fig4_6(tables: Tables) -> Drawn:
+    """Fig. 4.6: both fidelities of both examples under the one prior that FGPR learned."""
+    fig, axes = figure(2, 2, width=8.2, height=2.5)
+    parts = []
+    for row, function in enumerate(("linear", "nonlinear")):
+        for client, level in enumerate(("low", "high")):
+            ax = axes[row, client]
+            parts.append(_curve(ax, tables, function, "fgpr", "", client))
+            ax.set_title(f"Example {row + 1} ({function}), {level} fidelity, FGPR")
+        axes[row, 0].set_ylabel("y, standardised")
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return fig, pd.concat(parts, ignore_index=True)
+
+
+def fig4_7(tables: Tables) -> Drawn:
+    """Fig. 4.7: Example 2 from the high fidelity's samples alone, and what the methods that see both make of it."""
+    arms = {
+        "Separate, published protocol": ("separate", ""),
+        "Separate to convergence": ("baseline", "separate"),
+        "FGPR": ("fgpr", ""),
+        "FGPR's θ to convergence": ("baseline", "shared"),
+        "AR": ("baseline", "ar"),
+        "Deep": ("baseline", "deep"),
+    }
+    fig, axes = figure(3, 2, width=8.2, height=2.3, sharex=True, sharey=True)
+    parts = []
+    for ax, (name, arm) in zip(axes.flat, arms.items(), strict=True):
+        parts.append(_curve(ax, tables, "nonlinear", *arm, 1))
+        error = final(_arm(tables["one_dimensional_nonlinear"], *arm), "a_rmse", split="test", client=-1)["value"]
+        ax.set_title(f"{name} (RMSE {_spread(error, 2)})")
+        ax.set_ylim(-4, 5)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("y, standardised")
+    for ax in axes[:-1].flat:
+        ax.set_xlabel("")
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return fig, pd.concat(parts, ignore_index=True)

@@ -1,0 +1,37 @@
+"""C-MAPSS FD001 (cmapss.py) as thesis App. C.3 uses it: a sensor's signal over time on each engine, scaled there.
+
+Shapes: x [n, 1] = time, y [n, sensors] or [n] for one; client [n] = engine. y has mean 0 and sd 1 (divisor n − 1) on
+every engine, over its whole series, test part included: "the outputs on each device are scaled to be a mean 0 and
+variance 1 sequence". The scale of time is not stated: `hundreds` of cycles, or the share of the engine's `life`, which
+only an engine that has failed can know. facts: sensors and their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.datasets.cmapss import cmapss, cmapss_size
+from fedrepro.data.simulation import check_name
+
+TIMES = ("hundreds", "life")
+
+
+def cmapss_engines(source: Source, *, sensors: int | Sequence[int] = (2, 7), time: str = "hundreds") -> Dataset:
+    check_name("cmapss_engines", "time", time, TIMES)
+    data = cmapss(source, sensors=sensors)
+    x, y, engine = data.train.x / 100, data.train.y.astype(np.float64), data.train.client
+    for k in range(engine.max() + 1):
+        own = engine == k
+        sd = y[own].std(axis=0, ddof=1)
+        y[own] = (y[own] - y[own].mean(axis=0)) / np.where(sd > 0, sd, 1.0)
+        if time == "life":
+            x[own] /= x[own].max()
+    return replace(data, train=Split(x, y, client=engine))
+
+
+def cmapss_engines_size(**_) -> tuple[int, int]:
+    return cmapss_size()

@@ -1,0 +1,173 @@
+"""Draws from a Gaussian process prior, dealt to clients (thesis §4.5, Examples 1 and 2; Fig. 4.2–4.4, C.1).
+
+x ~ U[0, 1]^d, y = f(x) + θ2 N(0, 1), f ~ GP(0, θ1² k), with r² = Σ_j ((x_j − x'_j) / l_j)² and
+
+    rbf       k = exp(−r²/2)
+    matern32  k = (1 + √3 r) exp(−√3 r)
+
+Every run of the thesis first draws θ1 ∈ [0.1, 10], θ2 ∈ [0.01, 1], l ∈ [0.01, 1]^d and d ∈ {1 … 10}: so is done here,
+uniformly (assumed), for each that is not given. `isotropic`: one l for all dimensions, as the thesis' formulas have it
+(its range is written with one a dimension). "All clients come from the same underlying stochastic process": with draw
+`client` (default) each client has a function of its own from that process, which is what the objective Σ p_k L_k
+supposes; with `common` all clients observe one function. Both by Cholesky in float64 of what is drawn together.
+
+Balanced: N/K samples a client: (K, N) = (20, 5000), (50, 2000), (100, 800). Not balanced: "from 10 to 10,000 points";
+the law is only shown as a histogram. Here sizes are evenly spaced on a log scale from `smallest` to `largest`
+(assumed), in random order, and N is not used. 10,000 points need about 2 GB; lower `largest` at small scales.
+
+Shapes: x [n, w], y [n], client [n]; w is `width` (default: `dimension`, or 10 where that is drawn, so that all seeds
+have the same width); columns beyond d are 0, which changes no distance. `test` further points a client of the same
+function; test y is noisy. facts: signal (θ1), noise (θ2), lengthscale [w] (l, infinite in the columns beyond d),
+dimension (d), jitter (added to the diagonal of k, relative to θ1²), test_mean [n] (f at the test points).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.simulation import check_least, check_name
+from fedrepro.errors import UserError
+
+KERNELS = ("rbf", "matern32")
+DRAWS = ("client", "common")
+SIGNAL, NOISE, LENGTHSCALE, DIMENSION = (0.1, 10.0), (0.01, 1.0), (0.01, 1.0), (1, 10)
+MOST = 12_000  # points that are drawn together: their covariance takes 1.2 GB, twice while it is made
+
+
+def gp_draws(
+    source: Source,
+    *,
+    kernel: str = "rbf",
+    clients: int = 20,
+    total: int = 5000,
+    balanced: bool = True,
+    smallest: int = 10,
+    largest: int = 10_000,
+    draw: str = "client",
+    dimension: int | None = None,
+    signal: float | None = None,
+    noise: float | None = None,
+    lengthscale: float | list[float] | None = None,
+    isotropic: bool = False,
+    width: int | None = None,
+    test: int = 0,
+) -> Dataset:
+    check_name("gp_draws", "kernel", kernel, KERNELS)
+    check_name("gp_draws", "draw", draw, DRAWS)
+    check_least("gp_draws", 1, clients=clients, dimension=dimension)
+    check_least("gp_draws", 0, signal=signal, noise=noise, test=test)
+    width = width or dimension or DIMENSION[1]
+    parameters, order, common, *streams = source.rng.spawn(3 + clients)
+    # all four are always drawn, so that fixing one leaves the others as they are
+    drawn = parameters.uniform(*SIGNAL), parameters.uniform(*NOISE), int(parameters.integers(*DIMENSION, endpoint=True))
+    scales = parameters.uniform(*LENGTHSCALE, max(width, DIMENSION[1]))
+    signal, noise = drawn[0] if signal is None else signal, drawn[1] if noise is None else noise
+    d = dimension or drawn[2]
+    if d > width:
+        raise UserError(f"gp_draws: width = {width}: the inputs have {d} dimensions")
+    own = np.full(width, math.inf)
+    own[:d] = _lengthscales(lengthscale, scales[:d], isotropic)
+
+    counts = order.permutation(_counts(clients, total, balanced, smallest, largest))
+    together = counts.sum() + clients * test if draw == "common" else counts.max() + test
+    if together > MOST:
+        raise UserError(f"gp_draws: {together} points are drawn together; at most {MOST} fit into memory")
+    places, white, errors = [], [], []
+    for stream, n in zip(streams, counts, strict=True):
+        inputs, function, noises, test_inputs, test_noises = stream.spawn(5)
+        x = np.zeros((n + test, width))
+        x[:, :d] = np.concatenate([inputs.random((n, d)), test_inputs.random((test, d))])
+        places.append(x)
+        white.append(function.standard_normal(n + test))
+        errors += [noises.standard_normal(n), test_noises.standard_normal(test)]
+    x = np.concatenate(places)
+    if draw == "common":
+        places, white = [x], [common.standard_normal(together)]
+    functions, jitters = zip(*(sample(kernel, *block, own) for block in zip(places, white, strict=True)), strict=True)
+    client = np.repeat(np.arange(clients), counts + test)
+    training = np.concatenate([np.arange(n + test) < n for n in counts])
+    f = signal * np.concatenate(functions)
+    samples = Split(x, f + noise * np.concatenate(errors), client=client)
+    facts = {
+        "signal": np.array(signal),
+        "noise": np.array(noise),
+        "lengthscale": own,
+        "dimension": np.array(d),
+        "jitter": np.array(max(jitters)),
+    }
+    held_out = None
+    if test:
+        held_out = samples.take(np.flatnonzero(~training))
+        facts["test_mean"] = f[~training]
+    return Dataset("synthetic", train=samples.take(np.flatnonzero(training)), test=held_out, facts=facts)
+
+
+def _lengthscales(asked: float | Sequence[float] | None, drawn: np.ndarray, isotropic: bool) -> np.ndarray:
+    if asked is None:
+        return np.full(len(drawn), drawn[0]) if isotropic else drawn
+    asked = np.atleast_1d(np.asarray(asked, dtype=np.float64))
+    if len(asked) not in (1, len(drawn)):
+        raise UserError(f"gp_draws: lengthscale has {len(asked)} numbers for {len(drawn)} dimensions")
+    if not (asked > 0).all():
+        raise UserError(f"gp_draws: lengthscale = {asked.tolist()}: must be above 0")
+    return np.broadcast_to(asked, len(drawn))
+
+
+def _counts(clients: int, total: int, balanced: bool, smallest: int, largest: int) -> np.ndarray:
+    check_least("gp_draws", 1, clients=clients, smallest=smallest)
+    if balanced:
+        if total < clients:
+            raise UserError(f"gp_draws: total = {total}: {clients} clients need a sample each")
+        return total // clients + (np.arange(clients) < total % clients)
+    if largest < smallest:
+        raise UserError(f"gp_draws: largest = {largest}: must not be below smallest = {smallest}")
+    return np.rint(np.geomspace(smallest, largest, clients)).astype(np.int64)
+
+
+def correlation(kernel: str, x: np.ndarray, lengthscale: np.ndarray) -> np.ndarray:
+    """k(x, x) [n, n] for x [n, w] and lengthscale [w]. In place, since n may be 10,000: two such arrays at most."""
+    squares = np.zeros((len(x), len(x)))
+    for column, scale in zip(x.T, lengthscale, strict=True):  # by column: exact zeros on the diagonal
+        if math.isfinite(scale):
+            difference = column[:, None] - column
+            difference /= scale
+            squares += np.square(difference, out=difference)
+            del difference
+    if kernel == "rbf":
+        squares *= -0.5
+        return np.exp(squares, out=squares)
+    squares *= 3
+    r = np.sqrt(squares, out=squares)
+    decay = np.exp(-r)
+    r += 1
+    decay *= r
+    return decay
+
+
+def sample(kernel: str, x: np.ndarray, z: np.ndarray, lengthscale: np.ndarray) -> tuple[np.ndarray, float]:
+    """f(x) with unit variance from standard normal z [n], and the jitter that it took (1e-10, more only if needed)."""
+    from scipy.linalg import LinAlgError, cholesky
+
+    jitter = 1e-10
+    while True:
+        k = correlation(kernel, x, lengthscale)
+        k[np.diag_indices_from(k)] += jitter
+        try:
+            return cholesky(k.T, lower=True, overwrite_a=True, check_finite=False) @ z, jitter
+        except LinAlgError:
+            jitter *= 10
+
+
+def gp_draws_size(
+    clients: int = 20,
+    total: int = 5000,
+    balanced: bool = True,
+    smallest: int = 10,
+    largest: int = 10_000,
+    **_,
+) -> tuple[int, int]:
+    return clients, int(_counts(clients, total, balanced, smallest, largest).sum())

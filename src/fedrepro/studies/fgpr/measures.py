@@ -1,0 +1,74 @@
+"""FGPR: what the parameter errors, the bad start and the weights come down to, one number a run.
+
+- late_error: mean of the error over the last tenth of the rounds; error_left: that over the error at the start.
+- decay_exponent: log(e_0/e_t)/log(1 + t) at the first round t whose error e_t is within twice late_error (or the last):
+  1 where the error falls like 1/T until it meets its floor, more where it falls faster. None where it starts there.
+- the same of θ₂ and of θ₁ alone, with _noise and _signal.
+- recovered_round: the first round from which the averaged test RMSE stays within a tenth of its last value.
+- of multi-fidelity modelling: see fgpr_multi_fidelity.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from fedrepro.evidence.tables import RUN, derived_rows
+from fedrepro.studies.fgpr.measures_multi_fidelity import multi_fidelity_measures
+
+LATE = 0.1
+MIN_ROUNDS = 5  # for a recovery to have a round
+
+
+def measure(table: pd.DataFrame) -> pd.DataFrame:
+    """All of the above that the runs of a table allow."""
+    found: dict[str, list[dict]] = {}
+    for run, frame in table.groupby(RUN, sort=False):
+        last = int(frame["round"].max())
+        for metric, value in (*_errors(frame), *_recovery(frame)):
+            if math.isfinite(value):
+                found.setdefault(metric, []).append(dict(zip(RUN, run, strict=True), value=value, round=last))
+    return derived_rows([*found.items(), *multi_fidelity_measures(table)], table)
+
+
+def late_mean(values: np.ndarray) -> float:
+    """Mean of the last tenth, at least of the last value."""
+    return float(values[-max(1, round(LATE * len(values))) :].mean())
+
+
+def decay_exponent(errors: np.ndarray) -> float:
+    """errors[t] of round t; NaN where the error starts at its floor."""
+    floor = 2 * late_mean(errors)
+    if errors[0] <= floor:
+        return math.nan
+    below = np.flatnonzero(errors <= floor)
+    t = int(below[0]) if len(below) else len(errors) - 1
+    return float(np.log(errors[0] / errors[t]) / np.log(1 + t))
+
+
+def recovered_round(errors: np.ndarray, rounds: np.ndarray, share: float = 0.1) -> float:
+    """The first of `rounds` from which all errors are within `share` of the last."""
+    near = np.abs(errors - errors[-1]) <= share * errors[-1]
+    return float(rounds[len(near) - np.argmin(near[::-1])] if not near.all() else rounds[0])
+
+
+def _errors(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    for metric, suffix in (("error", ""), ("error_noise", "_noise"), ("error_signal", "_signal")):
+        own = frame[frame["metric"] == metric].sort_values("round")
+        errors = own["value"].to_numpy()
+        if not len(errors):
+            continue
+        yield f"late_error{suffix}", late_mean(errors)
+        if len(errors) > 1:
+            yield f"error_left{suffix}", late_mean(errors) / errors[0]
+            yield f"decay_exponent{suffix}", decay_exponent(errors)
+
+
+def _recovery(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    own = frame[(frame["metric"] == "a_rmse") & (frame["split"] == "test") & (frame["group"] == "")]
+    own = own.sort_values("round")
+    if len(own) > MIN_ROUNDS:
+        yield "recovered_round", recovered_round(own["value"].to_numpy(), own["round"].to_numpy())

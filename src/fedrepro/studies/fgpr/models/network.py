@@ -1,0 +1,88 @@
+"""Neural networks for regression, one for each output (thesis Fig. 4.1, Tables 4.3 and C.1, "Neural").
+
+x [B, d] → ŷ [B, S], or [B] for one output, each through hidden layers of its own of the widths `hidden`: outputs have
+nothing to do with each other, so S networks train at once as each would alone. Loss: ½(ŷ − y)², a mean over samples and
+a sum over outputs. `activation`: relu or tanh.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad
+
+from fedrepro.core.algorithm import Metric
+from fedrepro.core.federation import Batch, Federation
+from fedrepro.core.params import Params
+from fedrepro.studies.fgpr.gp.device_errors import Curve, Prediction, along, columns, device_errors, output_names
+
+ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
+
+
+class Network(nn.Module):
+    """curve: points of a prediction along x that an assessment adds, for inputs of one dimension."""
+
+    objective = "half_squared_error"
+
+    def __init__(
+        self,
+        inputs: tuple[int, ...],
+        outputs: int = 1,
+        hidden: Sequence[int] = (50,),
+        activation: str = "relu",
+        curve: int = 0,
+    ):
+        super().__init__()
+        widths = [math.prod(inputs), *hidden, 1]
+        self.outputs_apart, self.activation, self.curve = outputs, ACTIVATIONS[activation], curve
+        pairs = list(itertools.pairwise(widths))
+        self.weights = nn.ParameterList([torch.empty(outputs, a, b) for a, b in pairs])
+        self.biases = nn.ParameterList([torch.empty(outputs, 1, b) for _, b in pairs])
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """U(±1/√fan_in) for weight and bias, as torch's dense layers."""
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            bound = 1 / math.sqrt(weight.shape[1])
+            for parameter in (weight, bias):
+                parameter.uniform_(-bound, bound, generator=generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = x.flatten(1)
+        last = len(self.weights) - 1
+        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            h = h @ weight + bias  # [S, B, width]
+            h = h if i == last else self.activation(h)
+        return h[0, :, 0] if self.outputs_apart == 1 else h[:, :, 0].mT
+
+    def batch_loss(self, w: Params, batch: Batch) -> Tensor:
+        return summed_loss(functional_call(self, w, (batch.x,)), batch)
+
+    def batch_gradient(self, w: Params, batch: Batch) -> Params:
+        return grad(self.batch_loss)(w, batch)
+
+    @torch.no_grad()
+    def assess_devices(
+        self, models: dict[int, Params], federation: Federation, split: str
+    ) -> tuple[np.ndarray, np.ndarray, list[Metric]]:
+        holdings, metrics = getattr(federation, split), []
+        predictions = {}
+        for k, w in models.items():
+            x = holdings.samples.x[holdings.of(k)]
+            predictions[k] = Prediction(columns(functional_call(self, w, (x,))))
+            if self.curve and split == "train":
+                x = along(federation, k, self.curve)
+                metrics += Curve(x[:, 0], columns(functional_call(self, w, (x,)))[:, 0]).metrics(k)
+        mse, errors = device_errors(predictions, federation, split, output_names(federation, self.outputs_apart))
+        return 0.5 * self.outputs_apart * mse, mse, [*metrics, *errors]
+
+
+def summed_loss(output: Tensor, batch: Batch) -> Tensor:
+    """½(ŷ − y)²: a mean over the samples, a sum over the outputs; output and y [B] or [B, S]."""
+    squares = (output - batch.y).square()
+    each = squares if squares.ndim == 1 else squares.sum(-1)
+    return 0.5 * (each * batch.shares()).sum()

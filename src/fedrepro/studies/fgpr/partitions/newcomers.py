@@ -1,0 +1,37 @@
+"""Clients that take part and clients that come too late (thesis App. C.3: 60 and 40 of 100 engines).
+
+Of the clients that the data names, `old` random ones come first and hold all their samples for training; the others
+come after them and have a random half (`train`) of theirs to predict from and the rest to be tested on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedrepro.data.dataset import Dataset
+from fedrepro.data.federation_files import Assignment
+from fedrepro.data.pool import rows_by_owner
+from fedrepro.errors import UserError
+
+
+def newcomers(
+    dataset: Dataset, rng: np.random.Generator, *, old: int, new: int | None = None, train: float = 0.5
+) -> Assignment:
+    """new: how many there are of the others; all of them where it is not given."""
+    if dataset.train.client is None:
+        raise UserError("newcomers: this data set does not say which client a sample belongs to")
+    total = int(dataset.train.client.max()) + 1
+    new = total - old if new is None else new
+    if not (old >= 1 <= new and old + new <= total):
+        raise UserError(f"newcomers: old = {old}, new = {new}: both at least 1, together at most {total}")
+    if not 0 < train < 1:
+        raise UserError(f"newcomers: train = {train}: must lie between 0 and 1")
+    held = rows_by_owner(np.arange(len(dataset.train)), dataset.train.client, total)
+    order = rng.permutation(total)
+    rows = {"train": [held[k] for k in order[:old]], "test": [np.empty(0, dtype=np.int64) for _ in range(old)]}
+    for k in order[old : old + new]:
+        cut = min(max(1, round(train * len(held[k]))), len(held[k]) - 1)
+        mine = rng.permutation(held[k])
+        rows["train"].append(mine[:cut])
+        rows["test"].append(mine[cut:])
+    return Assignment(rows, of={"test": "train"})

@@ -1,0 +1,137 @@
+"""GIFAIR-FL-Global (thesis, Algorithm 2.2): FedAvg whose clients scale their steps by the rank of their group's loss.
+
+    θ_k ← θ_k − η (1 + λ r_k/(p_k |A_{s_k}|)) g_k(θ_k),   r_k = Σ_{j ≠ s_k} sign(L_{s_k} − L_j),
+
+L_i being the mean loss of group i; λ = 0 is FedAvg. Groups are the federation's; without any, each client is its own
+(individual fairness, d = K). λ is given as `fraction` of λ_max = min_k p_k |A_{s_k}|/(d − 1), below which all weights
+are positive (Lemma 3), or as `strength` itself; at λ_max or above it is refused.
+
+The server ranks by what each client last sent, F_k at the end of its local training (step 12; ranks: stale). With
+ranks: exact it asks every client for F_k at the server's model before each round (§2.3.3), at the price of sending all
+of them the model. Choices: the box needs the losses of clients that were not sampled, and initial ones. Here a client
+counts with its last known loss; a group of which nothing is known yet ties with all others. The individual objective as
+printed lacks p_k before (1 + λ r_k/p_k); Lemma 3 with |A| = 1, which has it, is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fedrepro.algorithms._weighed import Weighed, averaged, group_index, group_means, training_loss
+from fedrepro.core.algorithm import Metric, Problem, Traffic
+from fedrepro.core.params import tree_bytes
+from fedrepro.evidence.intervals import rank_correlation
+
+
+@dataclass(frozen=True)
+class GIFAIRGlobal(Weighed):
+    fraction: float = 0.5  # λ/λ_max
+    strength: float | None = None  # λ; None: fraction · λ_max
+    ranks: str = "stale"
+
+    server_only: ClassVar[frozenset[str]] = frozenset(["fraction", "strength", "ranks"])
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.require(0 <= self.fraction < 1, "fraction", "λ must lie in [0, λ_max)")
+        self.require(self.strength is None or self.strength >= 0, "strength", "λ must not be negative")
+        self.require(self.ranks in ("stale", "exact"), "ranks", "one of stale, exact")
+
+    def resolve(self, problem):
+        limit = lambda_max(problem)
+        if self.strength is None:
+            return replace(self, strength=self.fraction * limit if limit < torch.inf else 0.0)
+        self.require(self.strength < limit, "strength", f"λ must lie below λ_max = {limit:.6g}")
+        return self
+
+    def init(self, problem, w):
+        _, group = group_index(problem)
+        clients = len(group)
+        return {
+            "w": w,
+            "group": group,
+            "scale": self.strength / held(problem),  # λ/(p_k |A_{s_k}|)
+            "losses": torch.zeros(clients, dtype=torch.float64),
+            "known": torch.zeros(clients, dtype=torch.bool),
+            "rank": torch.zeros(clients, dtype=torch.float64),
+        }
+
+    def survey(self, problem, state):
+        if self.ranks == "stale":
+            return state, Traffic()
+        clients = list(range(len(problem.federation)))
+        losses, _ = problem.task.evaluate(state["w"], problem.federation.train, clients)
+        number = next(iter(state["w"].values()))
+        traffic = Traffic(len(clients) * tree_bytes(state["w"]), len(clients) * number.element_size())
+        known = torch.ones_like(state["known"])
+        return {**state, "exact": losses, "rank": client_ranks(losses, known, state["group"])}, traffic
+
+    def message(self, state, client):
+        coefficient = state["scale"][client] * state["rank"][client]
+        return state["w"], coefficient.to(next(iter(state["w"].values())))
+
+    def client_update(self, task, message, local, batches):
+        theta, coefficient = message
+        w = theta.clone()
+        for t, batch in enumerate(batches):
+            g = self.direction(task, w, batch, theta) * (1 + coefficient)
+            w = w.descend(g, self.step(batches, t))
+        return (w, training_loss(task, w, batches)), local
+
+    def server_update(self, state, uploads, cohort):
+        w, sent = averaged(uploads, cohort.weights)
+        losses, known = state["losses"].clone(), state["known"].clone()
+        losses[cohort.clients] = sent
+        known[cohort.clients] = True
+        return {**state, "w": w, "losses": losses, "known": known, "rank": client_ranks(losses, known, state["group"])}
+
+    def metrics(self, problem, state, round):
+        if round == 0:
+            yield from devices(problem)
+            if (limit := lambda_max(problem)) < torch.inf:
+                yield Metric("lambda_max", limit)
+                yield Metric("lambda", self.strength)
+        elif "exact" in state and state["known"].sum() > 2:
+            both = (state[name][state["known"]].numpy() for name in ("exact", "losses"))
+            yield Metric("rank_agreement", rank_correlation(*both))
+
+
+def held(problem: Problem) -> Tensor:
+    """p_k |A_{s_k}| [K]."""
+    _, group = group_index(problem)
+    return torch.from_numpy(problem.weights).double() * torch.bincount(group)[group]
+
+
+def lambda_max(problem: Problem) -> float:
+    """min_k p_k |A_{s_k}|/(d − 1): below it all weights are positive; infinite where there is one group."""
+    others = len(group_index(problem)[0]) - 1
+    return float(held(problem).min()) / others if others else float("inf")
+
+
+def group_ranks(losses: Tensor) -> Tensor:
+    """r_i = Σ_j sign(L_i − L_j) [d]: as many as are below it less as many as are above."""
+    ordered = losses.sort().values
+    below = torch.searchsorted(ordered, losses)
+    return (below - (len(losses) - torch.searchsorted(ordered, losses, right=True))).to(losses)
+
+
+def client_ranks(losses: Tensor, known: Tensor, group: Tensor) -> Tensor:
+    """r_k [K] from the clients' losses [K], where known; 0 for groups of which no client is known."""
+    means, count = group_means(losses, known, group)
+    rank = torch.zeros_like(means)
+    rank[count > 0] = group_ranks(means[count > 0])
+    return rank[group]
+
+
+def devices(problem: Problem) -> Iterator[Metric]:
+    """What each device holds, with the name of its group."""
+    groups = problem.federation.groups or [""] * len(problem.federation)
+    for split, holdings in problem.federation.splits():
+        if len(holdings) == len(groups):
+            for k, (size, group) in enumerate(zip(holdings.sizes.tolist(), groups, strict=True)):
+                yield Metric("samples", size, split=split, client=k, group=group)

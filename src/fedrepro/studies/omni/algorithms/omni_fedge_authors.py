@@ -1,0 +1,105 @@
+"""Omni-Fedge as the authors' public code runs it, which is not what the paper writes (see `omni_fedge`):
+
+- every node has a whole model of its own, from an initialisation of its own; the "shared" part is never synchronised;
+- ω_i sums to 1, lies in [1e-4, 1] and minimises Σ_j L_j √ω_j − ½ Σ_j log ω_j (SciPy's SLSQP, from the last ω);
+- the losses that ω_i is computed from are those of all models on node i's data, but ω_i is then used to weigh model
+  i's gradients on all nodes' data: rows and columns are exchanged;
+- no minimisation over the head: a step on the shared part, then one on the head, each against Σ_j ω_ij ∇L_j(w_i),
+  without the 1/N of Algorithm 1.
+
+A round is three exchanges: losses of all models on each node's batch; gradients of the shared part; gradients of the
+heads at the new shared part. Each uses the next mini-batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from fedrepro.core.algorithm import Algorithm
+from fedrepro.core.params import Params
+from fedrepro.errors import UserError
+from fedrepro.studies.omni.algorithms.omni_fedge import split, weighing
+
+SMALLEST = 1e-4
+
+
+@dataclass(frozen=True)
+class OmniFedgeAuthors(Algorithm):
+    lr: float = 0.02
+
+    exchanges: ClassVar[int] = 3
+    server_only: ClassVar[frozenset[str]] = frozenset(["lr"])
+
+    def __post_init__(self):
+        self.require(self.lr > 0, "lr", "the step must be positive")
+
+    def resolve(self, problem):
+        if problem.steps < 3:
+            raise UserError(f"OmniFedgeAuthors: needs 3 batches a round (local.steps), there are {problem.steps}")
+        return self
+
+    def init(self, problem, w):
+        nodes = len(problem.federation)
+        models = [problem.initial(k) for k in range(nodes)] if problem.initial else [w] * nodes
+        split(problem.task, w)  # an error here rather than in the first round
+        omega = torch.full((nodes, nodes), 1 / nodes, dtype=torch.float64)
+        return {
+            "models": Params({k: torch.stack([m[k] for m in models]) for k in w}),
+            "omega": omega,
+            "losses": torch.ones_like(omega),
+            "exchange": 0,
+        }
+
+    def message(self, state, client):
+        return state["models"]
+
+    def client_update(self, task, message, local, batches):
+        batch = list(batches)[batches.exchange]
+        if batches.exchange == 0:
+            return torch.func.vmap(lambda w: task.loss(w, batch))(message), local
+        shared, head = split(task, message)
+        names = list(shared) if batches.exchange == 1 else list(head)
+        return torch.func.vmap(lambda w: task.gradient(w, batch, of=names))(message), local
+
+    def server_update(self, state, uploads, cohort):
+        nodes = len(state["omega"])
+        if len(cohort.clients) != nodes:
+            raise UserError("OmniFedgeAuthors: every node takes part in every round (participation.clients: all)")
+        exchange = state["exchange"]
+        if exchange == 0:
+            losses = uploads.stack().detach().to("cpu", torch.float64)  # [node, model]
+            omega = [weights(row, last) for row, last in zip(losses.numpy(), state["omega"].numpy(), strict=True)]
+            return {**state, "losses": losses.T.contiguous(), "omega": torch.tensor(np.array(omega)), "exchange": 1}
+        models = Params(state["models"])
+        for j, gradients in enumerate(uploads):  # of node j: one for every model
+            for k, g in gradients.items():
+                step = self.lr * state["omega"][:, j].to(g).reshape(-1, *[1] * (g.dim() - 1))
+                models[k] = torch.addcmul(models[k], step, g, value=-1)
+        return {**state, "models": models, "exchange": (exchange + 1) % 3}
+
+    def model(self, state, local, client):
+        return Params({k: v[max(client, 0)] for k, v in state["models"].items()})
+
+    def metrics(self, problem, state, round):
+        return weighing(problem, state, round)
+
+
+def weights(losses: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """argmin Σ_j L_j √ω_j − ½ Σ_j log ω_j over ω_j ∈ [1e-4, 1], Σ ω_j = 1: [nodes]."""
+    from scipy.optimize import LinearConstraint, minimize  # here: it takes half a second to import
+
+    found = minimize(
+        lambda omega: losses @ np.sqrt(omega) - 0.5 * np.log(omega).sum(),
+        start,
+        jac=lambda omega: 0.5 * losses / np.sqrt(omega) - 0.5 / omega,
+        bounds=[(SMALLEST, 1.0)] * len(losses),
+        constraints=LinearConstraint(np.ones(len(losses)), 1.0, 1.0),
+        method="SLSQP",
+        options={"ftol": 1e-12},
+    )
+    inside = np.clip(found.x, SMALLEST, 1.0)  # SLSQP may end a rounding error outside
+    return inside / inside.sum()

@@ -1,0 +1,127 @@
+"""Omni-Fedge (paper 001): the table of sample sizes, Fig. 1, the weights ω over rounds, and rounds to an accuracy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fedrepro.evidence.published import printed
+from fedrepro.evidence.tables import final, rows
+from fedrepro.report.plotting import COLOURS, band, figure
+from fedrepro.studies.omni.measures import ACCURACIES, square
+
+Tables = dict[str, pd.DataFrame]
+Drawn = tuple[Figure, pd.DataFrame]
+
+SETTINGS = {
+    "mnist_iid": "MNIST, i.i.d.",
+    "mnist_noniid": "MNIST, non-i.i.d.",
+    "fmnist_iid": "F-MNIST, i.i.d.",
+    "fmnist_noniid": "F-MNIST, non-i.i.d.",
+}
+#: algorithm → (name, colour, line)
+METHODS = {
+    "omni_fedge": ("Omni-Fedge, as written", COLOURS[0], "-"),
+    "omni_fedge_ones": ("ω = 1", COLOURS[5], "-"),
+    "omni_fedge_authors": ("Omni-Fedge, authors' code", COLOURS[0], (0, (4, 2))),
+    "fedsgd": ("FedSGD", COLOURS[1], "-"),
+    "fedsgd_scaled": ("FedSGD, Omni-Fedge's step length", COLOURS[4], "-"),
+    "fedsgd_authors": ("FedSGD, authors' code", COLOURS[1], (0, (4, 2))),
+}
+LOCAL = ("local training, at its end", COLOURS[2])
+
+
+def table1(tables: Tables) -> pd.DataFrame:
+    """Samples a node: printed, and what the nodes of each split hold (mean over seeds; smallest to largest node)."""
+    lines = []
+    for name, title in SETTINGS.items():
+        line: dict[str, object] = {"data": title}
+        for split in ("train", "test"):
+            asked = int(printed("omni")[f"{name}_{split}"].value)
+            sizes = rows(tables[name], "samples", split=split, algorithm="omni_fedge", round=0)["value"]
+            line |= {f"{split}, printed": asked, f"{split}, ours (mean)": round(float(sizes.mean()), 1)}
+            line[f"{split}, ours (range)"] = f"{sizes.min():.0f}–{sizes.max():.0f}"
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def fig1(tables: Tables) -> Drawn:
+    """Fig. 1: average accuracy of the nodes over rounds, training and test, four settings."""
+    fig, axes = figure(2, 4, width=11.0, height=2.5, sharex=True, sharey="col")
+    drawn = []
+    for column, (name, title) in enumerate(SETTINGS.items()):
+        for line, split in enumerate(("train", "test")):
+            ax = axes[line, column]
+            for algorithm, (label, colour, style) in METHODS.items():
+                curve = rows(tables[name], "accuracy", split=split, client=-1, algorithm=algorithm)
+                summary = band(ax, curve, "round", label=label, colour=colour, linestyle=style)
+                drawn.append(summary.assign(data=title, split=split, method=label))
+            local = final(tables[f"{name}_local"], "accuracy", split=split, client=-1)
+            ax.axhline(local["value"].median(), color=LOCAL[1], linewidth=1.2, linestyle=":", label=LOCAL[0])
+            ends = local["value"].agg(median="median", low="min", high="max").to_frame().T
+            drawn.append(ends.assign(round=int(local["round"].max()), data=title, split=split, method=LOCAL[0]))
+            if line == 0:
+                ax.set_title(title)
+            else:
+                ax.set_xlabel("round")
+            if column == 0:
+                ax.set_ylabel(f"{split} accuracy")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=4)
+    return fig, pd.concat(drawn, ignore_index=True)
+
+
+def weights(tables: Tables) -> Drawn:
+    """ω_ij (head of node i, data of node j) of the paper's mode over rounds, beside the overlap of the labels."""
+    moments = ("first tenth", "middle", "last fifth")
+    fig, axes = figure(len(SETTINGS), 4, width=8.4, height=1.9)
+    drawn = []
+    for line, (name, title) in zip(axes, SETTINGS.items(), strict=True):
+        table = tables[name]
+        table = table[(table["algorithm"] == "omni_fedge") & (table["seed"] == table["seed"].min())]
+        omega = rows(table, "omega")
+        part = omega["round"] / omega["round"].max()
+        chosen = [omega[part <= 0.1], omega[(part > 0.4) & (part <= 0.6)], omega[part > 0.8]]
+        chosen[0] = chosen[0] if len(chosen[0]) else omega[omega["round"] == 1]
+        panels = [("overlap of labels", square(rows(table, "overlap", round=0)))]
+        panels += [(f"ω, {moment}", square(mine)) for moment, mine in zip(moments, chosen, strict=True)]
+        for ax, (label, matrix) in zip(line, panels, strict=True):
+            relative = matrix / matrix.mean(axis=1, keepdims=True)
+            spread = max(0.05, np.abs(relative - 1).max())
+            ax.imshow(relative, cmap="PuOr_r", vmin=1 - spread, vmax=1 + spread)
+            for (i, j), value in np.ndenumerate(matrix):
+                dark = abs(relative[i, j] - 1) > 0.6 * spread
+                colour = "white" if dark else "black"
+                shown = f"{value:.2g}" if 0.01 <= value < 1000 else f"{value:.0e}"  # a cell has room for five letters
+                ax.text(j, i, shown, ha="center", va="center", fontsize=6.5, color=colour)
+            ax.set(xticks=range(len(matrix)), yticks=range(len(matrix)))
+            ax.grid(visible=False)
+            ax.tick_params(labelsize=6.5, length=0)
+            if name == next(iter(SETTINGS)):
+                ax.set_title(label)
+            if name == list(SETTINGS)[-1]:
+                ax.set_xlabel("data of node j")
+            cells = [{"i": i, "j": j, "value": v} for (i, j), v in np.ndenumerate(matrix)]
+            drawn.append(pd.DataFrame(cells).assign(data=title, panel=label))
+        line[0].set_ylabel(f"{title}\nnode i")
+    return fig, pd.concat(drawn, ignore_index=True)
+
+
+def rounds_to_accuracy(tables: Tables) -> pd.DataFrame:
+    """Rounds until the nodes' average test accuracy reaches 80, 85, 90 %: median over seeds, and how many get there."""
+    lines = []
+    for name, title in SETTINGS.items():
+        table = tables[name]
+        last = int(rows(table, "accuracy", split="test")["round"].max())
+        for algorithm, (label, *_) in METHODS.items():
+            line: dict[str, object] = {"data": title, "method": label}
+            for percent in ACCURACIES:
+                found = rows(table, f"rounds_to_{percent}", algorithm=algorithm)["value"]
+                reached = int((found <= last).sum())
+                shown = f"{found.median():.0f}" if reached * 2 > len(found) else f"more than {last}"
+                line[f"{percent} %"] = f"{shown} ({reached} of {len(found)} seeds)"
+            end = final(table, "accuracy", split="test", client=-1, algorithm=algorithm)["value"]
+            line["accuracy at the end"] = f"{100 * end.mean():.1f} ± {100 * end.std():.1f} %"
+            lines.append(line)
+    return pd.DataFrame(lines)

@@ -1,0 +1,82 @@
+"""Omni-Fedge: rounds to an accuracy, what the weights ω have to do with the nodes' labels, and the terms of the PAC
+bound (Theorem 1) that can be computed from a run."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from fedrepro.evidence.intervals import rank_correlation
+from fedrepro.evidence.tables import RUN, derived_rows, rows
+
+ACCURACIES = (80, 85, 90)
+LAST = 0.2  # of the rounds: ω of single mini-batches is averaged over these
+DELTA = 0.05  # of Theorem 1; assumed: the paper names no value
+
+
+def measure(table: pd.DataFrame) -> pd.DataFrame:
+    """Per run: rounds to 80, 85 and 90 %, best accuracy, and for the methods with weights what ω looks like."""
+    found: dict[str, list[dict]] = {}
+
+    def add(metric: str, run: tuple, value: float, round: int) -> None:
+        found.setdefault(metric, []).append({**dict(zip(RUN, run, strict=True)), "value": value, "round": round})
+
+    accuracy = rows(table, "accuracy", split="test", client=-1)
+    for run, frame in accuracy.groupby(RUN, sort=False):
+        curve = frame.set_index("round")["value"].sort_index()
+        last = int(curve.index[-1])
+        for percent in ACCURACIES:
+            add(f"rounds_to_{percent}", run, rounds_to(curve, percent / 100), last)
+        add("best_accuracy", run, float(curve.max()), last)
+    for run, frame in table[table["metric"].isin(["omega", "overlap", "cross_loss"])].groupby(RUN, sort=False):
+        omega, losses = late(frame, "omega"), late(frame, "cross_loss")
+        last = int(frame["round"].max())
+        for metric, value in weights(omega, square(rows(frame, "overlap", round=0))).items():
+            add(metric, run, value, last)
+        add("objective", run, float((omega * losses - np.log(omega)).sum(axis=1).mean()), last)
+    sizes = rows(table, "samples", split="train")
+    for run, frame in rows(table, "omega").groupby(RUN, sort=False):
+        mine = sizes.set_index(RUN).loc[[run]].sort_values("client")["value"].to_numpy()
+        printed, corrected = deviation_terms(late(frame, "omega"), mine)
+        add("deviation_printed", run, printed, int(frame["round"].max()))
+        add("deviation_corrected", run, corrected, int(frame["round"].max()))
+    return derived_rows(found.items(), table)
+
+
+def rounds_to(curve: pd.Series, target: float) -> float:
+    """The first evaluated round at or above the target; one more than the last where it is never reached."""
+    reached = curve.index[curve >= target]
+    return float(reached[0]) if len(reached) else float(curve.index[-1] + 1)
+
+
+def late(frame: pd.DataFrame, metric: str) -> np.ndarray:
+    """A matrix [i, j] averaged over the last rounds."""
+    mine = rows(frame, metric)
+    mine = mine[mine["round"] > (1 - LAST) * mine["round"].max()]
+    return square(mine)
+
+
+def square(frame: pd.DataFrame) -> np.ndarray:
+    return frame.pivot_table(index="client", columns="step", values="value", aggfunc="mean").to_numpy()
+
+
+def weights(omega: np.ndarray, overlap: np.ndarray) -> dict[str, float]:
+    """How unequal ω_ij is over j (largest over smallest; with and without the node itself), and how it goes with the
+    overlap of the label distributions Σ_c min(p_i(c), p_j(c)), over the pairs of different nodes."""
+    others = ~np.eye(len(omega), dtype=bool)
+    apart = np.array([line[keep] for line, keep in zip(omega, others, strict=True)])
+    return {
+        "omega_ratio": float((omega.max(axis=1) / omega.min(axis=1)).max()),
+        "omega_ratio_others": float((apart.max(axis=1) / apart.min(axis=1)).max()),
+        "omega_own_over_others": float(np.mean(np.diag(omega) / apart.mean(axis=1))),
+        "omega_overlap": rank_correlation(overlap[others], omega[others]) if len(omega) > 2 else math.nan,
+    }
+
+
+def deviation_terms(omega: np.ndarray, sizes: np.ndarray) -> tuple[float, float]:
+    """The last term of Theorem 1 over l_max, for the worst node: √(Σ_j ω_ij²/(2n_j²) log 1/δ) as printed, and with n_j
+    in place of n_j², as McDiarmid's inequality has it: n_j samples each change the sum by at most ω_ij l_max/n_j."""
+    term = [np.sqrt((omega**2 / (2 * sizes**power)).sum(axis=1) * math.log(1 / DELTA)).max() for power in (2, 1)]
+    return float(term[0]), float(term[1])

@@ -1,0 +1,55 @@
+"""The network of Omni-Fedge (paper 001; its layers are read off the authors' public code): one convolution, a dense
+layer of 128 shared by all nodes, and a dense layer of 10 that each node has of its own.
+
+    conv 3×3 (28 filters, no activation, for MNIST; 32 and ReLU for Fashion-MNIST) → max-pool 2 → dense 128 →
+    leaky ReLU 0.1 → dense 10 → leaky ReLU 0.1 → softmax
+
+Glorot-uniform weights, biases zero; 607,394 parameters for MNIST, 693,962 for Fashion-MNIST, 1,290 of them in the head.
+The leaky ReLU on the logits is the authors'.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import leaky_relu, relu
+
+from fedrepro.core.layers import max_pool_2
+
+SLOPE = 0.1
+
+
+class _Glorot:
+    def initialise(self, generator: torch.Generator) -> None:
+        nn.init.xavier_uniform_(self.weight, generator=generator)
+        self.bias.zero_()
+
+
+class GlorotConvolution(_Glorot, nn.Conv2d):
+    pass
+
+
+class GlorotDense(_Glorot, nn.Linear):
+    pass
+
+
+class OmniCNN(nn.Module):
+    """x [B, channels, height, width] → logits [B, outputs]."""
+
+    objective = "cross_entropy"
+    #: the parameters that each node has of its own, θ^(i); the others are shared, θ^(sh)
+    own = ("head.weight", "head.bias")
+
+    def __init__(self, inputs: tuple[int, ...], outputs: int, filters: int = 28, activation: bool = False):
+        super().__init__()
+        channels, height, width = inputs
+        self.activation = activation
+        self.convolution = GlorotConvolution(channels, filters, 3)
+        self.dense = GlorotDense(filters * ((height - 2) // 2) * ((width - 2) // 2), 128)
+        self.head = GlorotDense(128, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        z = self.convolution(x)
+        z = max_pool_2(relu(z) if self.activation else z)
+        z = leaky_relu(self.dense(z.flatten(1)), SLOPE)
+        return leaky_relu(self.head(z), SLOPE)

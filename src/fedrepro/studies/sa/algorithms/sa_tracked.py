@@ -1,0 +1,31 @@
+"""Stochastic approximation on least squares, with what it takes to hold it against the ODE of paper 000, eq. (6).
+
+After every round it records the averaged iterate w̄_{nN} (31) and its time T_n = Σ_{k ≤ nN} a_k (35), and before the
+first what h(w) = b − Hw is made of: H and b, the means of the clients' XᵀX/n and Xᵀy/n. n counts gradient steps, as in
+eq. (3); `fedrepro.studies.sa.measures` solves the ODE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrepro.core.algorithm import Metric, pairs
+from fedrepro.errors import UserError
+from fedrepro.studies.sa.algorithms.sa import SA
+
+
+@dataclass(frozen=True)
+class SATracked(SA):
+    count: str = "steps"
+
+    def metrics(self, problem, state, round):
+        if problem.quadratics is None:
+            raise UserError("sa_tracked: the ODE's right-hand side is known for the linear model only")
+        if round == 0:
+            yield from pairs("ode_curvature", problem.quadratics.curvature.mean(0))
+            yield from pairs("ode_linear", problem.quadratics.linear.mean(0)[None])
+        steps = np.arange(1, round * problem.steps + 1)
+        yield Metric("ode_time", float(np.sum(self.lr * steps**-self.power)))
+        yield from pairs("iterate", state["w"].flatten()[None])

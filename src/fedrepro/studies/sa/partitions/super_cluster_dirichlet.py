@@ -1,0 +1,66 @@
+"""SC-DIR: every client draws on one cluster of related classes, by a Dirichlet law inside it (arXiv 2402.12945, §V).
+
+The paper gives neither clusters nor numbers; both are those of the code of the work that it cites (FL-SC-NIID).
+Clients are shared among the clusters in proportion to 1 + |cluster| / #classes: ceilings, then one is taken from a
+random cluster until they sum to L. Inside a cluster the recipe is that of `dirichlet`.
+
+Deviation: that code has no Fashion-MNIST branch; its clients are shared in proportion to |cluster|, 3/4/3 of 10.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedrepro.data.dataset import Dataset
+from fedrepro.data.federation_files import Assignment
+from fedrepro.data.partitions.dirichlet import deal
+from fedrepro.data.pool import apportion, check_clients, class_labels, others, require_all_classes, rows_by_class
+from fedrepro.errors import UserError, nearest
+
+_CIFAR100 = ({0, 53, 82, 83}, {1, 43, 51, 54, 62, 70, 92}, {23, 30, 67, 69, 73, 95}, {47, 52, 59, 96})
+
+CLUSTERS: dict[str, tuple[tuple[int, ...], ...]] = {
+    "cifar10": ((0, 1, 8, 9), (2, 3, 4, 5, 6, 7)),
+    "stl10": ((2, 8, 9), (0, 1, 3, 4, 5, 6, 7)),
+    "fashion_mnist": ((0, 1, 3), (2, 4, 6, 8), (5, 7, 9)),
+    "cifar100": tuple(
+        tuple(sorted(cluster)) for cluster in (*_CIFAR100[:2], set(range(100)).difference(*_CIFAR100), *_CIFAR100[2:])
+    ),
+}
+
+
+def super_cluster_dirichlet(
+    dataset: Dataset, rng: np.random.Generator, *, clients: int, clusters: str, alpha: float = 0.5, minimum: int = 15
+) -> Assignment:
+    """clusters: the name of a table of CLUSTERS. Groups are the clusters; the data set's own test set is global."""
+    scheme = "super_cluster_dirichlet"
+    labels = class_labels(dataset, scheme)
+    if clusters not in CLUSTERS:
+        raise UserError(f"{scheme}: clusters = '{clusters}' is unknown{nearest(clusters, CLUSTERS)}")
+    table = CLUSTERS[clusters]
+    known = sum(map(len, table))
+    if known != dataset.outputs:
+        raise UserError(f"{scheme}: clusters = '{clusters}' are of {known} classes, the data set has {dataset.outputs}")
+    classes = rows_by_class(labels, known, rng)
+    require_all_classes(np.array([len(rows) for rows in classes]), scheme)
+    check_clients(clients, len(labels), scheme)
+    if clients < len(table):
+        raise UserError(f"{scheme}: clients = {clients}: there are {len(table)} clusters, each needs one")
+    held, groups = [], []
+    for number, mine in enumerate(clients_by_cluster(clusters, clients, rng)):
+        rows = [classes[c] for c in table[number]]
+        held += deal(rows, rng, int(mine), alpha, minimum, f"{scheme}, cluster {number + 1}")
+        groups += [f"cluster {number + 1}"] * int(mine)
+    return Assignment({"train": held, **others(dataset)}, groups)
+
+
+def clients_by_cluster(clusters: str, clients: int, rng: np.random.Generator) -> np.ndarray:
+    """How many of the clients draw on each cluster; at least one each."""
+    sizes = np.array([len(cluster) for cluster in CLUSTERS[clusters]])
+    if clusters == "fashion_mnist":
+        return np.ones(len(sizes), dtype=int) + apportion(clients - len(sizes), sizes)
+    weights = 1 + sizes / sizes.sum()
+    counts = np.ceil(clients * weights / weights.sum() - 1e-9).astype(int)
+    while counts.sum() > clients:
+        counts[rng.choice(np.flatnonzero(counts > 1))] -= 1
+    return counts

@@ -1,0 +1,220 @@
+"""Federated SGLD (ICLR 2021 submission): Fig. 6, and what the paper promises, proves or leaves open."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fedrepro.evidence.tables import final, rows
+from fedrepro.report.plotting import COLOURS, PUBLISHED, band, figure, log_axis
+from fedrepro.studies.sgld.measures import DELTA
+
+Tables = dict[str, pd.DataFrame]
+Drawn = tuple[Figure, pd.DataFrame]
+BLUE, RED, GREEN = COLOURS[:3]  # the paper: baseline blue, ours red
+Arm = tuple[str, str, str, str, str]  # label, algorithm, setting, colour, line
+
+
+def fig6_low(tables: Tables) -> Drawn:
+    """Fig. 6, upper: training loss with little noise beside FedPD, and the difference to FedPD seed by seed."""
+    softmax = [
+        ("FedPD", "fedpd", "server start", BLUE, "-"),
+        ("FedPD, own start", "fedpd", "own start", BLUE, ":"),
+        ("SGLD, Algorithm 2", "fed_sgld", "decreasing", RED, "-"),
+        ("SGLD, fixed steps", "fed_sgld", "fixed", GREEN, "--"),
+    ]
+    network = [
+        ("FedPD", "fedpd", "", BLUE, "-"),
+        ("SGLD, Algorithm 2", "fed_sgld", "low decreasing", RED, "-"),
+        ("SGLD, fixed steps", "fed_sgld", "low fixed", GREEN, "--"),
+    ]
+    against = {"SGLD, Algorithm 2": "FedPD", "SGLD, fixed steps": "FedPD"}
+    return _fig6(tables["low"], tables["mlp"], softmax, network, against)
+
+
+def fig6_high(tables: Tables) -> Drawn:
+    """Fig. 6, lower: training loss with much noise, with and without averaging; the difference at equal steps."""
+    arms = [
+        ("noise, decreasing steps", "fedpd_noisy", "decreasing", BLUE, "-"),
+        ("SGLD, Algorithm 2", "fed_sgld", "decreasing", RED, "-"),
+        ("noise, fixed steps", "fedpd_noisy", "fixed", BLUE, "--"),
+        ("SGLD, fixed steps", "fed_sgld", "fixed", GREEN, "--"),
+    ]
+    network = [(label, method, f"high {setting}", *look) for label, method, setting, *look in arms]
+    against = {"SGLD, Algorithm 2": "noise, decreasing steps", "SGLD, fixed steps": "noise, fixed steps"}
+    return _fig6(tables["high"], tables["mlp"], arms, network, against)
+
+
+def _fig6(softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm], of_network: list[Arm], against: dict) -> Drawn:
+    """Losses above, differences `against` another arm below, for two steps of softmax regression and the network."""
+    panels = [
+        ("softmax, η = 0.05", softmax, [(a, b, f"{c},lr=0.05", *look) for a, b, c, *look in arms]),
+        ("softmax, η = 0.01", softmax, [(a, b, f"{c},lr=0.01", *look) for a, b, c, *look in arms]),
+        ("network, η = 0.05", network, of_network),
+    ]
+    fig, axes = figure(2, 3, width=9.4, height=2.6, sharex=True)
+    summaries = []
+    for (upper, lower), (title, table, own) in zip(axes.T, panels, strict=True):
+        curves = {label: _losses(table, method, setting) for label, method, setting, *_ in own}
+        for label, _, _, colour, line in own:
+            summary = band(upper, curves[label], "round", label, colour, linestyle=line)
+            summaries.append(summary.assign(panel=title, arm=label, shown="loss"))
+            if label in against:
+                gap = curves[label].merge(curves[against[label]], on=["seed", "round"], suffixes=("", "_other"))
+                gap = gap.assign(value=gap["value"] - gap["value_other"])
+                summary = band(lower, gap, "round", label, colour, linestyle=line)
+                summaries.append(summary.assign(panel=title, arm=f"{label} − {against[label]}", shown="difference"))
+        upper.set_title(title)
+        log_axis(upper, "y")
+        lower.axhline(0, color="#555555", linewidth=0.8)
+        late = _late(summaries, title)
+        lower.set(xlabel="round", ylim=late)
+    axes[0, 0].set_ylabel("training loss")
+    axes[1, 0].set_ylabel("less the baseline's\n(below 0: better)")
+    axes[0, 0].legend(loc="upper right", fontsize=7)
+    return fig, pd.concat(summaries, ignore_index=True)
+
+
+def _late(summaries: list[pd.DataFrame], panel: str) -> tuple[float, float]:
+    """An axis for the differences of a panel that leaves out the spikes of the first rounds."""
+    drawn = pd.concat([s for s in summaries if (s["panel"] == panel).all() and (s["shown"] == "difference").all()])
+    drawn = drawn[drawn["round"] > drawn["round"].max() / 4]
+    reach = 1.15 * max(drawn["high"].max(), -drawn["low"].min(), 1e-9)
+    return -reach, reach
+
+
+def smoothness(tables: Tables) -> Drawn:
+    """Round-to-round roughness of the training loss, trend removed, of every arm and seed."""
+    found = []
+    for name, title in (("low", "low noise, β = 1e-4"), ("high", "high noise, β = 0.5")):
+        own = rows(tables[name], "roughness")
+        parts = own["setting"].str.rpartition(",lr=", expand=True)
+        found.append(own.assign(panel=title, arm=parts[0], lr=parts[2].astype(float)))
+    drawn = pd.concat(found, ignore_index=True)
+    names = {"fedpd": "FedPD", "fedpd_noisy": "noise only", "fed_sgld": "SGLD"}
+    drawn["arm"] = drawn["algorithm"].map(names) + ", " + drawn["arm"]
+    drawn = drawn[["panel", "arm", "lr", "seed", "value"]]
+    fig, axes = figure(1, 2, width=9.0, height=2.9)
+    for ax, (title, panel) in zip(axes[0], drawn.groupby("panel", sort=False), strict=True):
+        arms = list(dict.fromkeys(panel["arm"]))
+        for shift, (lr, own) in zip((-0.16, 0.16), panel.groupby("lr"), strict=False):
+            place = own["arm"].map(arms.index) + shift
+            colour = BLUE if shift < 0 else RED
+            ax.scatter(own["value"], place, s=9, color=colour, alpha=0.55, linewidth=0, label=f"η = {lr:g}")
+            middle = own.groupby("arm")["value"].median()
+            ax.scatter(middle, [arms.index(a) + shift for a in middle.index], marker="|", s=130, color=colour)
+        ax.set(yticks=range(len(arms)), yticklabels=arms, xlabel="roughness of the training loss", title=title)
+        ax.invert_yaxis()
+        log_axis(ax, "x")
+    axes[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 0.18))
+    return fig, drawn
+
+
+def sensitivity(tables: Tables) -> Drawn:
+    """Late training loss and test accuracy over each of the open settings, the others held."""
+    table = tables["sensitivity"]
+    panels = {
+        "averaging weight σ": {"0": "average 0", "0.5": "average 50", "0.9": "base", "0.99": "average 99"},
+        "clip norm C": {"1": "clip 1", "3": "clip 3", "10": "base", "30": "clip 30"},
+        "burn-in Q₀": {"0": "no burn in", "Q/2": "base", "4Q/5": "long burn in"},
+        "steps of a round": {"Q/5": "fifth of the steps", "Q/2": "half of the steps", "Q": "base"},
+    }
+    fig, axes = figure(2, 4, width=9.4, height=2.1, sharey="row", sharex="col")
+    summaries = []
+    for (upper, lower), (label, settings) in zip(axes.T, panels.items(), strict=True):
+        places = {setting: x for x, setting in enumerate(settings.values())}
+        for ax, metric, split, colour in ((upper, "late_loss", "derived", RED), (lower, "accuracy", "test", BLUE)):
+            own = final(table, metric, split=split)
+            own = own[own["setting"].isin(places)]
+            own = own.assign(x=own["setting"].map(places))
+            summary = band(ax, own, "x", colour=colour, marker="o", markersize=3)
+            summaries.append(summary.assign(x=list(settings), setting=label, metric=metric))
+        log_axis(upper, "y")
+        lower.set(xlabel=label, xticks=range(len(settings)))
+        lower.set_xticklabels(list(settings))
+    axes[0, 0].set_ylabel("late training loss")
+    axes[1, 0].set_ylabel("test accuracy")
+    return fig, pd.concat(summaries, ignore_index=True)
+
+
+def privacy(tables: Tables) -> Drawn:
+    """ε a node after the run over the noise, and the accuracy at that noise."""
+    table = tables["privacy"]
+    nodes = {
+        "epsilon_smallest_node": ("node with least data", RED),
+        "epsilon_median_node": ("median node", BLUE),
+        "epsilon_largest_node": ("node with most data", GREEN),
+        "epsilon_each_record": ("median node, each record clipped", COLOURS[7]),
+    }
+    fig, axes = figure(1, 3, width=9.4, height=3.0)
+    summaries = []
+    for metric, (label, colour) in nodes.items():
+        line = "--" if metric == "epsilon_each_record" else "-"
+        summary = band(axes[0, 0], _over_beta(rows(table, metric)), "beta", label, colour, linestyle=line)
+        summaries.append(summary.assign(metric=metric))
+    axes[0, 0].axhline(10, label="ε = 10", **PUBLISHED)
+    axes[0, 0].set(yscale="log", ylabel=f"ε after the run (δ = {DELTA:g})")
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
+    accuracy = final(table, "accuracy", split="test")
+    summary = band(axes[0, 1], _over_beta(accuracy), "beta", "test accuracy", BLUE, marker="o", markersize=3)
+    summaries.append(summary.assign(metric="accuracy"))
+    axes[0, 1].set_ylabel("test accuracy")
+    both = accuracy.merge(rows(table, "epsilon_median_node"), on=["setting", "seed"], suffixes=("", "_epsilon"))
+    axes[0, 2].scatter(both["value_epsilon"], both["value"], s=10, color=BLUE, linewidth=0, alpha=0.6)
+    axes[0, 2].axvline(10, **PUBLISHED)
+    axes[0, 2].set(xscale="log", xlabel="ε of the median node", ylabel="test accuracy")
+    for ax in axes[0, :2]:
+        ax.set(xscale="log", xlabel="noise β")
+        for beta in (1e-4, 0.5):
+            ax.axvline(beta, color="#999999", linewidth=0.8)
+    return fig, pd.concat(summaries, ignore_index=True)
+
+
+def _over_beta(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(beta=frame["setting"].str.removeprefix("beta=").astype(float))
+
+
+def contraction(tables: Tables) -> Drawn:
+    """The distance of two coupled runs over rounds, as a share of the distance at the start, every seed."""
+    fig, axes = figure(1, 2, width=7.6, height=2.9, sharey=True)
+    drawn = []
+    for ax, (name, title) in zip(axes[0], (("contraction", "softmax"), ("contraction_mlp", "network")), strict=True):
+        for colour, setting in ((BLUE, "plain loss"), (RED, "with ridge")):
+            own = rows(tables[name], "distance", setting=setting)
+            start = own.loc[own["round"] == 0].set_index("seed")["value"]
+            own = own.assign(value=own["value"] / own["seed"].map(start))
+            for _, one in own.groupby("seed"):
+                ax.plot(one["round"], one["value"], color=colour, linewidth=0.5, alpha=0.4)
+            middle = own.groupby("round")["value"].median()
+            ax.plot(middle.index, middle, color=colour, linewidth=1.8, label=setting)
+            drawn.append(own.assign(model=title)[["model", "setting", "seed", "round", "value"]])
+        ax.set(xlabel="round", title=title)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        log_axis(ax, "y")
+    axes[0, 0].set_ylabel("distance / distance at the start")
+    axes[0, 0].legend()
+    return fig, pd.concat(drawn, ignore_index=True)
+
+
+def fixed_point(tables: Tables) -> pd.DataFrame:
+    """How near the runs of low noise end to λ_i + ∇F_i = 0 and Σ λ_i = 0, and how often they clipped."""
+    columns = {
+        "residual": "‖λ + ∇F‖",
+        "relative_residual": "‖λ + ∇F‖/‖∇F‖",
+        "dual_sum": "‖Σλ‖/Σ‖λ‖",
+        "clipped": "share clipped",
+    }
+    found = []
+    for (method, setting), own in tables["low"].groupby(["algorithm", "setting"], sort=False):
+        line = {"method": method, "setting": setting}
+        for metric, label in columns.items():
+            last = final(own, metric)["value"]
+            line[label] = f"{last.mean():.3f} ± {last.std():.3f}"
+        found.append(line)
+    return pd.DataFrame(found)
+
+
+def _losses(table: pd.DataFrame, algorithm: str, setting: str) -> pd.DataFrame:
+    own = rows(table, "loss", algorithm=algorithm, setting=setting, split="train", client=-1)
+    return own[["seed", "round", "value"]]

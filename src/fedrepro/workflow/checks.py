@@ -1,0 +1,116 @@
+"""Checks of the experiments against the code: every name registered, every hyper-parameter known and valid.
+
+Needs the classes and so torch; the result is remembered for the exact config and code, which keeps a run that
+has nothing to do short.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedrepro.core.config import ROOT, validate
+from fedrepro.core.experiment import Experiment
+from fedrepro.errors import UserError, nearest
+from fedrepro.files import sha256, sha256_of, write_atomically
+
+_REMEMBERED = Path(".snakemake") / "fedrepro"
+
+
+def check_once(experiments: Iterable[Experiment], claims: Iterable[Path] = ()) -> None:
+    """`check_all` and the claims files, unless this very config passed with this very code before."""
+    experiments, claims = list(experiments), list(claims)
+    sources = sorted((ROOT / "src" / "fedrepro").rglob("*.py"))
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    config = [[(e.id, e.spec) for e in experiments], [(str(path), sha256(path)) for path in claims]]
+    mark = _REMEMBERED / f"checked-{sha256_of([code, config])[:32]}"
+    if mark.exists():
+        return
+    from fedrepro.evidence.ledger import load_claims  # here: with nothing to check, pandas need not be imported
+
+    check_all(experiments)
+    for path in claims:
+        load_claims(path)
+    with contextlib.suppress(OSError):  # a read-only folder costs two seconds a start, no more
+        write_atomically(mark, "")
+
+
+def check_all(experiments: Iterable[Experiment]) -> None:
+    """Raise a one-line UserError for the first name or value that the code does not know."""
+    from fedrepro.algorithms import ALGORITHMS
+    from fedrepro.data.datasets import DATASETS
+    from fedrepro.data.inside import INSIDE
+    from fedrepro.data.partitions import PARTITIONS
+    from fedrepro.models import MODELS
+
+    for e in experiments:
+        loads = {name: entry.load for name, entry in DATASETS.items()}
+        _check_named(e, "dataset", e.spec["dataset"], loads, skip=1)
+        partition = dict(e.spec["partition"])
+        inside = partition.pop("inside", None)
+        _check_named(e, "partition", partition, PARTITIONS, skip=2)
+        if inside is not None:
+            _check_named(e, "partition.inside", inside, INSIDE, skip=2)
+        _check_named(e, "model", e.spec["model"], MODELS, skip=2)
+        for algorithm in e.spec["algorithms"]:
+            where = f"algorithms.{algorithm}"
+            for method in e.methods(algorithm):
+                if method not in ALGORITHMS:
+                    key = f"{where}.method" if method != algorithm else where
+                    raise UserError(f"{e.path}: {key}: algorithm '{method}' is unknown{nearest(method, ALGORITHMS)}")
+            for setting, hyper in e.settings(algorithm).items():
+                make = ALGORITHMS[e.method_of(algorithm, setting)]
+                validate(hyper, parameter_schema(make, skip=0), e.path, where)
+                try:
+                    make.from_config(hyper)
+                except UserError as error:
+                    raise UserError(f"{e.path}: {where}{f' ({setting})' if setting else ''}: {error}") from None
+
+
+def _check_named(e: Experiment, section: str, spec: dict[str, Any], registry: dict[str, Callable], skip: int) -> None:
+    spec = dict(spec)
+    name = spec.pop("name")
+    if name not in registry:
+        raise UserError(f"{e.path}: {section}.name: '{name}' is unknown{nearest(name, registry)}")
+    validate(spec, parameter_schema(registry[name], skip, smallest=0), e.path, section)
+
+
+def parameter_schema(make: Callable, skip: int, smallest: int | None = None) -> dict[str, Any]:
+    """A closed schema of a function's or dataclass' parameters, leaving out the first `skip`.
+
+    smallest: no integer may be below it (those of data sets, partitions and models are sizes).
+    """
+    target = make.__init__ if inspect.isclass(make) and not dataclasses.is_dataclass(make) else make
+    hints = _hints(make, target)
+    parameters = list(inspect.signature(make).parameters.values())[skip:]
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [p.name for p in parameters if p.default is p.empty],
+        "properties": {p.name: _type_schema(hints[p.name], smallest) for p in parameters},
+    }
+
+
+def _hints(make: Callable, target: Callable) -> dict[str, Any]:
+    return typing.get_type_hints(make if dataclasses.is_dataclass(make) else target)
+
+
+def _type_schema(hint: Any, smallest: int | None = None) -> dict[str, Any]:
+    simple = {float: "number", int: "integer", str: "string", bool: "boolean", type(None): "null"}
+    if hint is int and smallest is not None:
+        return {"type": "integer", "minimum": smallest}
+    if hint in simple:
+        return {"type": simple[hint]}
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [_type_schema(a, smallest) for a in arguments]}
+    if origin in (list, tuple, Sequence):
+        return {"type": "array", "items": _type_schema(arguments[0], smallest)}
+    raise TypeError(f"hyper-parameters of type {hint} cannot be given in a config file")

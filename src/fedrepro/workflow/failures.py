@@ -1,0 +1,73 @@
+"""What a run that failed leaves: failures.json, and a report of what is there that says what is missing and why.
+
+Jobs that do not depend on a failed one go on (`keep-going`); the report's own job never starts then, so the page is
+built once at the end of the run, from the results that were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fedrepro.files import write_json
+
+LOG_LINES = 30
+
+
+def forget(results: Path) -> None:
+    """A new run begins."""
+    (results / "failures.json").unlink(missing_ok=True)
+
+
+def describe(failed: Iterable[Any], waiting: Iterable[Any], dag: Any) -> list[dict[str, Any]]:
+    """Snakemake's failed jobs (also those in a group) as plain records: rule, message, the log's end, and the jobs
+    that were not run because of it."""
+    waiting = set(waiting)
+    records = []
+    for job in (job for one in failed for job in (_culprits(one) if one.is_group() else [one])):
+        after = [other for other in dag.bfs(dag.depending, job) if other in waiting and other is not job]
+        records.append(
+            {
+                "rule": job.rule.name,
+                "job": _message(job),
+                "log": [str(path) for path in job.log],
+                "log_tail": [line for path in job.log for line in _end_of(Path(str(path)))],
+                "not_run": sorted(_message(other) for other in after),
+            }
+        )
+    return sorted(records, key=lambda record: record["job"])
+
+
+def report(layout: Any, records: list[dict[str, Any]]) -> Path | None:
+    """Write failures.json and the page for what is there; None where the page itself could not be built."""
+    results = Path(layout.results)
+    write_json(results / "failures.json", records)
+    if any(record["rule"] == "build_report" for record in records):
+        return None
+    from fedrepro.evidence.assumptions import assumed_settings, errata
+    from fedrepro.evidence.ledger import merge  # here: a run that ends well needs none of it
+    from fedrepro.report.page import build_report
+
+    not_run = {message for record in records for message in (*record["not_run"], record["job"])}
+    judged = [results / "ledgers" / f"{s}.csv" for s in layout.whole_studies if f"judge {s}" not in not_run]
+    merge([path for path in judged if path.exists()], results / "ledger.csv")
+    write_json(results / "assumed.json", assumed_settings(map(Path, layout.experiment_files(layout.chosen_studies))))
+    write_json(results / "errata.json", errata(results / "ledger.csv", layout.folder / "errata.yaml"))
+    return build_report(
+        results, Path(layout.at("report/index.html")), scale=layout.scale, studies=layout.chosen_studies
+    )
+
+
+def _culprits(group: Any) -> list[Any]:
+    """Of the jobs that a cluster ran together, those that began and did not finish; all, where none began."""
+    unfinished = [job for job in group.jobs if not all(Path(str(file)).exists() for file in job.output)]
+    return [job for job in unfinished if any(Path(str(path)).exists() for path in job.log)] or unfinished
+
+
+def _message(job: Any) -> str:
+    return str(job.message or job.rule.name)
+
+
+def _end_of(log: Path) -> list[str]:
+    return log.read_text(errors="replace").splitlines()[-LOG_LINES:] if log.exists() else []

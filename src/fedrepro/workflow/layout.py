@@ -1,0 +1,259 @@
+"""Where results are, and which files a job needs: the knowledge behind workflow/rules/*.smk.
+
+Patterns have wildcards in braces; the input functions take snakemake's wildcards.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fedrepro.core.config import data_folders, validate
+from fedrepro.core.experiment import Experiment, check_study, load_artefacts, load_experiments, seeds_of, select
+from fedrepro.data.catalogue import present
+from fedrepro.data.datasets import DATASETS
+from fedrepro.errors import UserError
+from fedrepro.workflow.checks import check_once
+from fedrepro.workflow.code_inputs import ROOT, files_behind, module_of, training_files
+
+
+class Places(NamedTuple):
+    """Which jobs share a place in a cluster's queue (snakemake's groups, of no effect on one machine): short ones do,
+    as far as a failure of one would leave the others without use anyway. None: each has its own."""
+
+    data: str
+    training: str | None
+    results: str
+    training_minutes: int
+
+
+LONG = Places("data_{dataset}", None, "results_{study}", 720)
+PLACES = {
+    "smoke": Places("data", "study_{study}", "study_{study}", 10),  # a job takes a second or two
+    "demo": Places("data_{dataset}", "train_{study}_{experiment}", "results_{study}", 30),
+    "workstation": LONG,
+    "paper": LONG,
+}
+
+
+class Layout:
+    """The workflow's config, checked, and the paths and inputs that follow from it."""
+
+    def __init__(self, config: Mapping[str, Any]):
+        config = dict(config)
+        validate(config, "config", "config/config.yaml (or --config)")
+        only = config["only"]
+        self.only = re.findall(r"[^\s,]+", only) if isinstance(only, str) else list(only or [])
+        self.scale = config["scale"]
+        self.data, self.data_dir = config["data"], config["data_dir"]
+        self.data_folders = data_folders(self.data_dir)
+        self.device, self.strategy = config["device"], config["strategy"]
+        self.folder = Path(config["config"])
+        if not self.folder.is_dir():
+            raise UserError(f"config: folder '{self.folder}' does not exist")
+        if not re.fullmatch(r"[^{}\x00-\x1f\x7f]{1,1000}", config["results"]):
+            raise UserError("results: a folder's name without braces and control characters is needed")
+        self.results = f"{config['results'].rstrip('/')}/{self.scale}"
+        self.experiments = load_experiments(self.folder, self.scale)
+        self.artefacts = load_artefacts(self.folder, self.experiments)
+        self.chosen = select(self.only, self.artefacts)
+        claims = sorted((self.folder / "claims").glob("*.yaml"))
+        for path in claims:
+            check_study(path)
+        check_once(self.experiments.values(), claims)
+
+    # -- what is asked for ---------------------------------------------------------------------------------
+
+    @property
+    def chosen_studies(self) -> list[str]:
+        return sorted({a.split("/")[0] for a in self.chosen})
+
+    @property
+    def studies(self) -> list[str]:
+        return sorted({e.study for e in self.experiments.values()})
+
+    @property
+    def whole_studies(self) -> list[str]:
+        """Studies of which every artefact is chosen: these are judged and get their notebook."""
+        mine = {s: set(self.artefacts_of(s)) for s in self.studies}
+        return [s for s in self.studies if mine[s] and mine[s] <= set(self.chosen)]
+
+    @property
+    def notebooks(self) -> list[str]:
+        """Those of the whole studies, and the overview of them."""
+        return [*self.whole_studies, "overview"] if self.whole_studies else []
+
+    def artefacts_of(self, study: str) -> list[str]:
+        return [a for a in self.artefacts if a.startswith(f"{study}/")]
+
+    def artefact_files(self, artefact: str) -> list[str]:
+        return [self.at(f"artefacts/{artefact}.{suffix}") for suffix in ("csv", "svg", "png", "json")]
+
+    def study_files(self, study: str) -> list[str]:
+        """Everything that one study ends in."""
+        files = [f for a in self.artefacts_of(study) for f in self.artefact_files(a)]
+        return [*files, self.at(f"ledgers/{study}.csv"), self.at(f"notebooks/{study}.html")]
+
+    def targets(self) -> dict[str, list[str]]:
+        """What can be asked for by name: every study and every artefact, with its files."""
+        return {s: self.study_files(s) for s in self.studies} | {a: self.artefact_files(a) for a in self.artefacts}
+
+    # -- paths ---------------------------------------------------------------------------------------------
+
+    def at(self, path: str) -> str:
+        return f"{self.results}/{path}"
+
+    def log(self, path: str) -> str:
+        return self.at(f"logs/{path}.log")
+
+    def benchmark(self, path: str) -> str:
+        return self.at(f"benchmarks/{path}.tsv")
+
+    # -- inputs --------------------------------------------------------------------------------------------
+
+    def experiment(self, wildcards):
+        return self.experiments[f"{wildcards.study}/{wildcards.experiment}"]
+
+    @cached_property
+    def datasets(self) -> dict[str, dict[str, Any]]:
+        return {e.dataset_id: e.spec["dataset"] for e in self.experiments.values()}
+
+    @cached_property
+    def partitions(self) -> dict[str, dict[str, Any]]:
+        return {e.federation_id: e.spec["partition"] for e in self.experiments.values()}
+
+    def data_shard(self, dataset_id: str, shard: str) -> str:
+        """Data that does not depend on the seed is prepared once."""
+        return shard if DATASETS[self.datasets[dataset_id]["name"]].seeded else "all"
+
+    def data_seeds(self, wildcards) -> list[int]:
+        return [-1] if wildcards.shard == "all" else seeds_of(wildcards.shard)
+
+    def real_files(self, wildcards) -> list[str]:
+        """The config files that a data set reads, and the real files that are there: data is prepared anew when these
+        come, go or change. With data: real, what the job itself fetches into the cache does not count."""
+        entry = DATASETS[self.datasets[wildcards.dataset]["name"]]
+        folders = {"standin": [], "real": self.data_folders[:-1], "auto": self.data_folders}[self.data]
+        here = present(entry.files, list(map(Path, folders))) if entry.files else None
+        return [*entry.reads, *(str(path) for path in (here[1].values() if here else ()))]
+
+    def dataset_file(self, wildcards) -> str:
+        return self._data_file(wildcards.dataset, wildcards.shard)
+
+    def training_data(self, wildcards) -> dict[str, str]:
+        e = self.experiment(wildcards)
+        return {
+            "dataset": self._data_file(e.dataset_id, wildcards.shard),
+            "federation": self.at(f"federations/{e.federation_id}/{wildcards.shard}.npz"),
+        }
+
+    def runs(self, wildcards, suffix: str) -> list[str]:
+        return self._run_files(self.experiment(wildcards), suffix)
+
+    def _run_files(self, e: Experiment, suffix: str) -> list[str]:
+        return [self.at(f"runs/{e.id}/{algorithm}/{shard}.{suffix}") for algorithm, shard in e.jobs()]
+
+    def tables(self, artefact: str) -> list[str]:
+        return [self.at(f"tables/{e.id}.parquet") for e in self._experiments_of(artefact, "experiments")]
+
+    def manifests(self, artefact: str) -> list[str]:
+        return [f for e in self._experiments_of(artefact, "experiments") for f in self._run_files(e, "json")]
+
+    def samples(self, artefact: str) -> list[str]:
+        """Data files of the experiments whose samples an artefact draws: those of the first seed."""
+        return [self._data_file(e.dataset_id, e.shards()[0]) for e in self._experiments_of(artefact, "data")]
+
+    def _experiments_of(self, artefact: str, key: str) -> list[Experiment]:
+        """The experiments that an artefact's declaration lists under `key`."""
+        spec = self.artefacts[artefact]
+        return [self.experiments[f"{spec['study']}/{name}"] for name in spec.get(key, [])]
+
+    def _data_file(self, dataset_id: str, shard: str) -> str:
+        return self.at(f"data/{dataset_id}/{self.data_shard(dataset_id, shard)}.npz")
+
+    def study_tables(self, study: str) -> list[str]:
+        return [self.at(f"tables/{e.id}.parquet") for e in self.experiments.values() if e.study == study]
+
+    def study_manifests(self, study: str) -> list[str]:
+        return [f for e in self.experiments.values() if e.study == study for f in self._run_files(e, "json")]
+
+    def experiment_files(self, studies: list[str]) -> list[str]:
+        """The experiments' own files: the report and the notebooks list what is assumed in them."""
+        return [str(e.path) for e in self.experiments.values() if e.study in studies]
+
+    def study_config(self, study: str, kind: str, suffix: str) -> list[str]:
+        """config/<kind>/<study>.<suffix>, if there is one."""
+        path = self.folder / kind / f"{study}.{suffix}"
+        return [str(path)] if path.exists() else []
+
+    @property
+    def errata(self) -> list[str]:
+        """The list of the papers' errata, if there is one."""
+        path = self.folder / "errata.yaml"
+        return [str(path)] if path.exists() else []
+
+    # -- code ----------------------------------------------------------------------------------------------
+
+    def dataset_code(self, wildcards) -> list[str]:
+        name = self.datasets[wildcards.dataset]["name"]
+        return list(files_behind("fedrepro.data.preparation", module_of("datasets", name)))
+
+    def partition_code(self, wildcards) -> list[str]:
+        name = self.partitions[f"{wildcards.dataset}/{wildcards.partition}"]["name"]
+        return list(
+            files_behind("fedrepro.data.preparation", "fedrepro.report.plotting", module_of("partitions", name))
+        )
+
+    def training_code(self, wildcards) -> list[str]:
+        e = self.experiment(wildcards)
+        return list(training_files(e.methods(wildcards.algorithm), e.spec["model"]["name"]))
+
+    def study_code(self, package: str, study: str) -> list[str]:
+        """What draws (artefacts) or collects (measures) a study's results: the study's module, if it has one, and
+        the module that calls it."""
+        caller = {"artefacts": "fedrepro.report.rendering", "measures": "fedrepro.evidence.tables"}[package]
+        path = ROOT / "src" / "fedrepro" / package / f"{study}.py"
+        return list(files_behind(caller, *([f"fedrepro.{package}.{study}"] if path.exists() else [])))
+
+    @property
+    def ledger_code(self) -> list[str]:
+        return list(files_behind("fedrepro.evidence.ledger"))
+
+    @property
+    def notebook_code(self) -> list[str]:
+        return list(files_behind("fedrepro.workflow.run_notebook", "fedrepro.report.notebook"))
+
+    @property
+    def report_code(self) -> list[str]:
+        page = (ROOT / "src" / "fedrepro" / "report").glob("page.*")
+        return [
+            *files_behind("fedrepro.report", "fedrepro.evidence.assumptions"),
+            *(str(p.relative_to(ROOT)) for p in sorted(page)),
+        ]
+
+    # -- resources -----------------------------------------------------------------------------------------
+
+    @property
+    def places(self) -> Places:
+        return PLACES[self.scale]
+
+    @cached_property
+    def gpus_per_job(self) -> int:
+        """1 where training runs on cuda, else 0."""
+        return int(self.device == "cuda" or (self.device == "auto" and _cuda_present()))
+
+
+def _cuda_present() -> bool:
+    """Whether the driver lists a GPU; asked without torch, which takes two seconds to import."""
+    if shutil.which("nvidia-smi") is None:
+        return False
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return listed.returncode == 0 and "GPU" in listed.stdout

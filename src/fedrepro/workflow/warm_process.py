@@ -1,0 +1,225 @@
+"""The process that forks for jobs (see fedrepro.workflow.warm): `python -m fedrepro.workflow.warm_process SOCKET`."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import os
+import runpy
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from fedrepro.evidence import provenance
+from fedrepro.workflow import code_inputs as sources
+from fedrepro.workflow.warm import VARIABLE
+
+LARGEST_REQUEST = 2**20
+LARGE_PAGE = 2**21
+MADV_COLLAPSE = 25  # linux/mman.h, from Linux 6.1 on
+SOURCES = Path(__file__).parent
+#: folders of one file a study
+PARTS = ("measures", "artefacts")
+#: imported before the first job: what its first lines need, what training, tables and figures need, what these import
+#: when first used, and what some methods import when they are called
+MODULES = (
+    "snakemake.script",
+    *(
+        f"fedrepro.{name}"
+        for name in ("jobs", "fetch", "training", "preparation", "rendering", "tables", "ledger", "execution", "report")
+    ),
+    *(f"fedrepro.{part}.{path.stem}" for part in PARTS for path in sorted((SOURCES / part).glob("[!_]*.py"))),
+    "torch._dynamo",
+    "pyarrow.parquet",
+    "pyarrow.dataset",
+    "pyarrow.pandas_compat",
+    "pandas.core.arrays.arrow.extension_types",
+    "pandas.io.formats.csvs",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
+    "PIL.JpegImagePlugin",
+    "PIL.features",
+    "black",
+    "opacus.accountants.analysis.rdp",
+    "scipy.integrate",
+    "scipy.ndimage",
+    "scipy.optimize",
+    "scipy.stats",
+    "sklearn.linear_model",
+)
+
+
+class Request(NamedTuple):
+    """A job as its asker would have run it."""
+
+    python: str
+    script: str
+    folder: str
+    environment: dict[str, str]
+
+
+def serve(address: str) -> None:
+    """Fork for every request until the parent is gone."""
+    parent, stamp = os.getppid(), _stamp()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen(64)  # who asks from here on waits for the imports: by himself he would import the same beside them
+    for name in MODULES:
+        with contextlib.suppress(Exception):  # who needs what is missing or broken says so
+            importlib.import_module(name)
+    sources.read_all()
+    provenance.versions()
+    gc.freeze()  # a job's search for unreachable objects would write to, and so copy, all of what it shares with others
+    gather_pages()
+    waker, bell = socket.socketpair()
+    waker.setblocking(False)
+    bell.setblocking(False)
+    signal.set_wakeup_fd(waker.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    ready = selectors.DefaultSelector()
+    for source in (listener, bell):
+        ready.register(source, selectors.EVENT_READ)
+    jobs: dict[int, socket.socket] = {}  # process → who waits for it
+    try:
+        while os.getppid() == parent:
+            for key, _ in ready.select(timeout=1.0):
+                if key.fileobj is listener:
+                    connection, _ = listener.accept()
+                    pid = _begin(connection, stamp, [listener, waker, bell, *jobs.values()])
+                    if pid is None:
+                        connection.close()
+                    else:
+                        jobs[pid] = connection
+                        ready.register(connection, selectors.EVENT_READ)
+                elif key.fileobj is bell:
+                    with contextlib.suppress(BlockingIOError):
+                        bell.recv(4096)
+                else:  # nobody waits any more
+                    ready.unregister(key.fileobj)
+                    _end(next(pid for pid, waiting in jobs.items() if waiting is key.fileobj))
+            for pid, code in _ended():
+                connection = jobs.pop(pid)
+                with contextlib.suppress(KeyError):
+                    ready.unregister(connection)
+                with contextlib.suppress(OSError):
+                    connection.send(bytes([code]))
+                connection.close()
+    finally:
+        for pid in jobs:
+            _end(pid)
+        shutil.rmtree(Path(address).parent, ignore_errors=True)
+
+
+def gather_pages() -> None:
+    """Have the memory of this process in pages of 2 MB, where the kernel can: with pages of 4 KB, to copy their table
+    for a fork and to take it down when the job ends takes longer than many a job."""
+    with contextlib.suppress(OSError, AttributeError):  # not Linux: only speed is lost
+        advise = ctypes.CDLL(None).madvise
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            addresses, rights, *_, name = f"{line} -".split()[:6]
+            first, last = (int(address, 16) for address in addresses.split("-"))
+            if rights == "rw-p" and name in ("-", "[heap]"):  # what it wrote itself, of no file
+                for page in range(-(-first // LARGE_PAGE), last // LARGE_PAGE):  # each: one never written to is refused
+                    advise(ctypes.c_void_p(page * LARGE_PAGE), ctypes.c_size_t(LARGE_PAGE), MADV_COLLAPSE)
+
+
+def _begin(connection: socket.socket, stamp: int, others: list[socket.socket]) -> int | None:
+    """Fork a job for a request: its process; None where the asker is to run it by itself."""
+    files: list[int] = []
+    try:
+        request = _received(connection, files)
+        if len(files) != 3 or request.python != sys.executable or _stamp() != stamp:
+            return None
+        connection.sendall(b"+")
+        pid = os.fork()
+        if not pid:
+            _become(request, files, (*others, connection))
+        return pid
+    except (OSError, ValueError):
+        return None
+    finally:
+        for file in files:  # the job has them; held here, too, whoever reads from it would wait for ever
+            os.close(file)
+
+
+def _received(connection: socket.socket, files: list[int]) -> Request:
+    """The request; its open files are added to `files`."""
+    connection.settimeout(10.0)
+    head, received, *_ = socket.recv_fds(connection, 4, 3)
+    files += received
+    size = int.from_bytes(head, "big")
+    body = b""
+    while len(body) < size <= LARGEST_REQUEST and (more := connection.recv(size - len(body))):
+        body += more
+    connection.settimeout(None)
+    if len(body) != size:
+        raise ValueError("a request that is too large or was cut short")
+    python, script, folder, *environment = os.fsdecode(body).split("\0")
+    return Request(python, script, folder, dict(pair.split("=", 1) for pair in environment))
+
+
+def _become(request: Request, files: list[int], others: Sequence[socket.socket]) -> NoReturn:
+    """Turn this fork into the job: its files, none of the warm process' own, and then the script."""
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for other in others:
+            other.close()
+        for place, file in enumerate(files):
+            os.dup2(file, place)
+            os.close(file)
+        _run(request)
+    finally:
+        os._exit(1)
+
+
+def _run(request: Request) -> None:
+    """The script as if it had been started by itself; ends the process."""
+    code = 1
+    try:
+        os.environ.clear()
+        os.environ.update(request.environment, **{VARIABLE: "off"})
+        os.chdir(request.folder)
+        sys.argv = [request.script]
+        runpy.run_path(request.script, run_name="__main__")
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
+def _ended() -> list[tuple[int, int]]:
+    """(process, exit code) of the jobs that have ended."""
+    found = []
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            code = os.waitstatus_to_exitcode(ended[1])
+            found.append((ended[0], code if 0 <= code < 256 else 1))
+    return found
+
+
+def _end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+
+
+def _stamp() -> int:
+    """Changes with any source file of the package."""
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(SOURCES) for name in names)
+    return hash(tuple(sorted((path, os.stat(path).st_mtime_ns) for path in files if path.endswith(".py"))))
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

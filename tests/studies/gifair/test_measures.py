@@ -1,0 +1,168 @@
+"""Fairness measures by hand: spread and its sampling part, groups, the tuning rule, and what a mean allows."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedrepro.evidence.tables import TABLE_COLUMNS, rows
+from fedrepro.studies.gifair.measures import (
+    choose,
+    fairness,
+    largest_spread,
+    measure,
+    methods,
+    sampling_variance,
+    smallest_spread,
+)
+
+
+def found(accuracies, samples=10, groups=None):
+    frame = pd.DataFrame({"value": accuracies, "samples": samples, "group": groups or [""] * len(accuracies)})
+    return {(metric, group): value for metric, group, value in fairness(frame)}
+
+
+def test_mean_spread_and_its_sampling_part_by_hand():
+    # 0.5 and 0.7: mean 0.6, sd 0.1; a(1 − a)/9 = 0.25/9 and 0.21/9, whose mean is 0.23/9, halved: 0.01278 > 0.01
+    one = found([0.5, 0.7])
+    assert one["accuracy", ""] == pytest.approx(0.6)
+    assert one["spread", ""] == pytest.approx(0.1)
+    assert one["sampling", ""] == pytest.approx(math.sqrt(0.23 / 18))
+    assert one["excess", ""] == 0
+    assert one["unfairness", ""] == one["spread", ""]
+    wide = found([0.2, 0.9], samples=101)
+    expected = 0.35**2 - 0.5 * (0.16 + 0.09) / 2 / 100
+    assert wide["excess", ""] == pytest.approx(math.sqrt(expected))
+
+
+def test_equal_devices_have_no_excess_on_average():
+    """Devices of one true accuracy: the sampling part is the expected variance."""
+    rng = np.random.default_rng(0)
+    accuracies = rng.binomial(20, 0.8, (4000, 30)) / 20
+    sampled = np.mean([sampling_variance(a, np.full(30, 20)) for a in accuracies])
+    assert sampled == pytest.approx(accuracies.var(axis=1).mean(), rel=0.02)
+
+
+def test_groups_by_hand():
+    one = found([0.5, 0.7, 0.9], groups=["male", "male", "female"])
+    assert one["group_accuracy", "male"] == pytest.approx(0.6)
+    assert one["group_accuracy", "female"] == pytest.approx(0.9)
+    assert one["discrepancy", ""] == one["unfairness", ""] == pytest.approx(0.3)
+    assert one["worst_group", ""] == pytest.approx(0.6)
+    assert one["best_group", ""] == pytest.approx(0.9)
+
+
+def test_the_worst_tenth_is_at_least_one_device():
+    assert found([0.3, 0.8, 0.9])["worst_tenth", ""] == pytest.approx(0.3)
+    assert found([0.1, 0.3, *[0.9] * 18])["worst_tenth", ""] == pytest.approx(0.2)
+
+
+# --- tuning -----------------------------------------------------------------------------------------------------------
+
+
+def candidates(**given):
+    lines = []
+    for key, (accuracy, unfairness) in given.items():
+        algorithm, _, setting = key.partition("__")
+        for metric, value in (("validation_accuracy", accuracy), ("validation_unfairness", unfairness)):
+            lines += [
+                {
+                    "algorithm": algorithm,
+                    "setting": setting,
+                    "seed": seed,
+                    "metric": metric,
+                    "value": value + seed,
+                }
+                for seed in (-1, 0, 1)
+            ]
+    table = choose(pd.DataFrame(lines))
+    return table[table["chosen"]].set_index("algorithm")["setting"].to_dict()
+
+
+def test_the_fairest_setting_that_is_as_good_as_fedavg_is_chosen():
+    picked = candidates(fedavg=(80, 10), q__0=(80, 10), q__1=(79.5, 6), q__5=(70, 2))
+    assert picked == {"fedavg": "", "q": "1"}
+
+
+def test_where_none_is_as_good_the_most_accurate_is_chosen():
+    assert candidates(fedavg=(80, 10), q__1=(75, 6), q__5=(70, 2))["q"] == "1"
+
+
+# --- the whole table --------------------------------------------------------------------------------------------------
+
+
+def tidy(accuracies: dict[str, dict[str, list[float]]]) -> pd.DataFrame:
+    """setting → split → accuracies of the devices; two seeds alike."""
+    lines = []
+    for seed in (0, 1):
+        for setting, by_split in accuracies.items():
+            for split, values in by_split.items():
+                for client, value in enumerate(values):
+                    line = {"setting": setting, "seed": seed, "round": 3, "client": client, "split": split}
+                    lines.append(line | {"metric": "accuracy", "value": value, "group": ""})
+                    lines.append(line | {"metric": "samples", "value": 10, "round": 0, "group": ""})
+            lines.append({"setting": setting, "seed": seed, "round": 3, "metric": "bytes_up", "value": 8.0})
+    frame = pd.DataFrame(lines).fillna({"client": -1, "split": "", "group": ""})
+    frame = frame.assign(experiment="gifair/tiny", algorithm="global", step=0, data="real", diverged=False)
+    return frame.astype({"client": int})[TABLE_COLUMNS]
+
+
+def test_methods_get_their_names_and_the_chosen_setting_is_told_by_validation_not_by_test():
+    table = tidy(
+        {
+            "fedavg": {"validation": [0.5, 0.9], "test": [0.4, 0.8]},
+            "q_ffl,q=1": {"validation": [0.7, 0.7], "test": [0.2, 0.8]},
+            "q_ffl,q=5": {"validation": [0.6, 0.8], "test": [0.6, 0.6]},
+        }
+    )
+    derived = measure(table)
+    assert set(derived["algorithm"]) == {"fedavg", "q_ffl"}
+    chosen = rows(derived, "chosen_spread", algorithm="q_ffl")
+    assert chosen["setting"].tolist() == ["q=1", "q=1"]
+    assert chosen["value"].tolist() == pytest.approx([30, 30])
+    assert rows(derived, "spread", algorithm="q_ffl", setting="q=5", seed=0)["value"].item() == pytest.approx(
+        0, abs=1e-12
+    )
+    assert rows(derived, "bytes_up", algorithm="fedavg")["value"].tolist() == [8.0, 8.0]
+    assert (derived["split"] == "derived").all()
+
+
+def test_a_diverged_run_is_still_seen():
+    table = tidy({"fedavg": {"validation": [0.5, 0.9], "test": [0.4, 0.8]}})
+    gone = table.iloc[:1].assign(setting="q_ffl,q=10", metric="diverged", value=1.0, client=-1, diverged=True, split="")
+    derived = measure(pd.concat([table, gone], ignore_index=True))
+    assert rows(derived, "diverged", algorithm="q_ffl", setting="q=10")["diverged"].tolist() == [True]
+
+
+def test_a_setting_without_a_grid_has_an_empty_name():
+    named = methods(tidy({"fedavg": {"test": [0.5]}, "gifair_per,fraction=0.9": {"test": [0.5]}}))
+    assert set(zip(named["algorithm"], named["setting"], strict=True)) == {
+        ("fedavg", ""),
+        ("gifair_per", "fraction=0.9"),
+    }
+
+
+# --- what a mean allows -----------------------------------------------------------------------------------------------
+
+
+def test_the_smallest_spread_is_the_binomial_one():
+    assert smallest_spread(0.5, 100) == pytest.approx(0.05)
+
+
+def test_the_largest_spread_by_hand():
+    # Two of four classes, accuracies 1, 1, 0, 0: devices have 1, ½ (four of six pairs), 0: variance (¼ + ¼)/6 = 1/12.
+    assert largest_spread(0.5, 1000, classes=4, held=2) == pytest.approx(math.sqrt(1 / 12))
+    # a device with all classes differs from others by its finite test set only
+    assert largest_spread(0.5, 25, classes=4, held=4) == pytest.approx(smallest_spread(0.5, 25))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_model_exceeds_the_largest_spread(seed):
+    """Random class accuracies on every possible device of 5 of 10 classes."""
+    q = np.random.default_rng(seed).beta(0.3, 0.3, 10)
+    devices = np.array([q[list(mine)].mean() for mine in combinations(range(10), 5)])
+    assert devices.std() <= largest_spread(float(q.mean()), 1000, classes=10, held=5) + 1e-12

@@ -1,0 +1,132 @@
+"""The measures of stochastic approximation against numbers worked by hand, and on short runs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedrepro.core.federation import LocalWork
+from fedrepro.evidence.tables import TABLE_COLUMNS, rows
+from fedrepro.studies.sa import measures as measures
+from fedrepro.studies.sa.algorithms.sa_tracked import SATracked
+from tests.builders import federations, make_plan, make_task, run
+
+
+def curves(**settings: tuple) -> pd.DataFrame:
+    """setting → (accuracies, losses) on the test set by round, of seed 0."""
+    found = []
+    for setting, both in settings.items():
+        for metric, values in zip(("accuracy", "loss"), both, strict=True):
+            for round, value in enumerate(values):
+                row = {"algorithm": "compared", "setting": setting, "seed": 0, "round": round, "metric": metric}
+                found.append(row | {"value": float(value), "split": "test"})
+    frame = pd.DataFrame(found)
+    return frame.assign(experiment="sa/x", client=-1, group="", step=0, data="real", diverged=False)[TABLE_COLUMNS]
+
+
+def measured(frame: pd.DataFrame, setting: str) -> dict[str, float]:
+    found = measures.measure(frame)
+    assert list(found) == TABLE_COLUMNS
+    assert (found["split"] == "derived").all()
+    return found[found["setting"] == setting].set_index("metric")["value"].to_dict()
+
+
+RAMP = np.linspace(0.1, 0.6, 11)
+FALL = np.linspace(2.0, 1.0, 11)
+ZIGZAG = np.array([0.0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0])
+
+
+def test_the_end_of_a_curve_by_hand():
+    # rounds 0 … 10: the last fifth are rounds 9 and 10, accuracies 0.55 and 0.6, losses 1.1 and 1
+    found = measured(curves(fedavg=(RAMP, FALL)), "fedavg")
+    assert found["late_accuracy"] == pytest.approx(0.575)
+    assert found["late_loss"] == pytest.approx(1.05)
+    assert found["spread_accuracy"] == pytest.approx(0.025)
+    assert found["spread_loss"] == pytest.approx(0.05)
+    assert found["best_round"] == 10
+
+
+def test_of_equal_bests_the_first_counts():
+    assert measured(curves(fedavg=([0.1, 0.5, 0.3, 0.5], [1, 1, 1, 1])), "fedavg")["best_round"] == 1
+
+
+def test_a_steady_fall_is_no_oscillation_and_a_peak_is():
+    # rounds 4 … 10 count. A peak of 0.2 at round 6 is 0, 0, 0.2, 0, 0, 0, 0 there: third differences
+    # 0.2·(−3, 3, −1, 0) on top of none of the fall
+    found = measured(curves(fedavg=(RAMP, FALL + 0.2 * ZIGZAG)), "fedavg")
+    assert found["oscillation_accuracy"] == pytest.approx(0, abs=1e-12)
+    assert found["oscillation_loss"] == pytest.approx(0.2 * math.sqrt((9 + 9 + 1) / 4 / 20), rel=1e-9)
+
+
+def test_a_short_curve_has_no_oscillation():
+    assert "oscillation_loss" not in measured(curves(fedavg=(RAMP[:4], FALL[:4])), "fedavg")
+
+
+def test_leads_are_over_the_better_of_both_baselines():
+    frame = curves(
+        fedavg=(RAMP, FALL + 0.1 * ZIGZAG),
+        fedprox=(RAMP + 0.02, FALL + 0.5 + 0.3 * ZIGZAG),
+        sa=(RAMP + 0.01, FALL - 0.2),
+        sa_round=(RAMP + 0.1, FALL + 0.2 + 0.2 * ZIGZAG),
+    )
+    sa, by_round = measured(frame, "sa"), measured(frame, "sa_round")
+    assert sa["accuracy_lead"] == pytest.approx(-0.01)  # FedProx is the better one
+    assert sa["loss_lead"] == pytest.approx(0.2)  # FedAvg is
+    assert by_round["accuracy_lead"] == pytest.approx(0.08)
+    assert by_round["loss_lead"] == pytest.approx(-0.2)
+    one = math.sqrt(19 / 80)
+    assert sa["steadier_loss"] == pytest.approx(0.1 * one, rel=1e-9)
+    assert by_round["steadier_loss"] == pytest.approx(-0.1 * one, rel=1e-9)
+    assert sa["steadier_accuracy"] == pytest.approx(0, abs=1e-12)
+    assert "accuracy_lead" not in measured(frame, "fedavg")
+    assert "constant_lead" not in sa  # no tuned steps here
+
+
+def test_the_best_constant_step_in_hindsight():
+    arms = {"fedavg": 0.0, "smaller_step": -0.3, "smallest_step": 1.0, "sa": -0.1}
+    frame = curves(**{name: (RAMP, FALL + more) for name, more in arms.items()})
+    found = measured(frame, "sa")
+    assert found["constant_lead"] == pytest.approx(-0.2)
+    assert "loss_lead" not in found  # FedProx is not there
+
+
+# --- the ODE ----------------------------------------------------------------------------------------------------------
+
+
+def test_windows_end_within_the_run_and_have_a_round_in_them():
+    assert measures.window_starts(np.array([0, 0.5, 1.0, 1.5, 2.0])) == [1, 2]
+    # from T = 0.2 the next round is more than a window away
+    assert measures.window_starts(np.array([0, 0.2, 1.5, 2.0, 2.5])) == [2]
+    assert measures.window_starts(np.array([0, 0.3, 0.6])) == []
+    many = measures.window_starts(np.arange(0, 100, 0.01))
+    assert len(many) == measures.WINDOWS
+    assert [many[0], many[-1]] == [1, 9_899]
+
+
+def test_a_point_on_the_solution_has_no_distance_and_one_beside_it_has():
+    # ẇ = 2 − w from w = 0: w = 2(1 − e^{−t})
+    time = np.arange(0, 3, 0.25)
+    w = 2 * (1 - np.exp(-time))[:, None]
+    h, b = np.array([[1.0]]), np.array([2.0])
+    assert measures.window_distance(time, w, h, b, 2) == pytest.approx(0, abs=1e-7)
+    w[5] += 0.1  # T = 1.25, in the window (0.5, 1.5]
+    assert measures.window_distance(time, w, h, b, 2) == pytest.approx(0.1, abs=1e-7)
+    assert measures.window_distance(time, w, h, b, 6) == pytest.approx(0, abs=1e-7)
+
+
+@pytest.mark.parametrize("steps", [2, 5])
+def test_the_distance_to_the_ode_falls_on_a_run(steps):
+    work = LocalWork(steps=steps, batch=3)
+    task, by_seed = make_task("linear"), federations("linear", {0: [30, 30, 30]})
+    frame = run(task, by_seed, make_plan(600 // steps, work, "uniform"), SATracked(lr=0.3, power=0.9)).frame
+    found = measures.measure(frame.assign(data="synthetic", diverged=False))
+    distance = rows(found, "window_distance").sort_values("round")["value"].to_numpy()
+    assert len(distance) > 5
+    assert distance[-3:].mean() < 0.5 * distance[:3].mean()
+    far = rows(found, "equilibrium_distance").sort_values("round")["value"].to_numpy()
+    assert far[-1] < 0.5 * far[0]
+    (exponent,) = rows(found, "distance_exponent")["value"]
+    assert exponent < 0

@@ -1,0 +1,54 @@
+"""The bill of materials: every line of the lock, and what the packages say of their licence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from fedrepro.commands import bill
+
+LOCK = "numpy==2.9.9\ntorch==2.12.1\ncolorama==0.4.6 ; sys_platform == 'win32'\n\n# a note\n"
+
+
+def test_every_line_of_the_lock_is_a_component_with_its_address(tmp_path):
+    (tmp_path / "lock").write_text(LOCK)
+    components = bill.bill(tmp_path / "lock")["components"]
+    assert [c["purl"] for c in components] == [
+        "pkg:pypi/numpy@2.9.9",
+        "pkg:pypi/torch@2.12.1",
+        "pkg:pypi/colorama@0.4.6",
+    ]
+    assert components[2]["properties"] == [{"name": "python:marker", "value": "sys_platform == 'win32'"}]
+    assert "licenses" not in components[0]  # another version than the one that is installed: nothing is known of it
+
+
+def test_the_lock_of_this_checkout_is_whole_and_its_licences_are_known():
+    made = bill.bill()
+    assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.5")
+    lines = [line for line in bill.LOCK.read_text().splitlines() if line.strip()]
+    assert len(made["components"]) == len(lines) > 100
+    assert [c["name"] for c in made["components"] if "licenses" not in c and "properties" not in c] == []
+
+
+def test_a_line_that_is_not_pinned_is_an_error(tmp_path):
+    (tmp_path / "lock").write_text("numpy>=2\n")
+    with pytest.raises(ValueError, match="'numpy>=2' is no pinned version"):
+        bill.bill(tmp_path / "lock")
+
+
+def test_no_package_of_the_lock_has_a_licence_that_asks_more_than_ours_gives():
+    """Strong copyleft would bind whoever passes the whole on; the weak kind (LGPL, MPL) does not."""
+    strong = [
+        (c["name"], text)
+        for c in bill.bill()["components"]
+        for text in [licence["license"]["name"] for licence in c.get("licenses", [])]
+        if ("GPL" in text or "General Public" in text) and "LGPL" not in text and "Lesser" not in text
+    ]
+    assert [name for name, _ in strong] in ([], ["docutils"])  # one of its tools for Emacs; the library is not
+
+
+def test_the_command_writes_json():
+    done = subprocess.run([sys.executable, "-m", "fedrepro.commands.bill"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith('{\n "bomFormat": "CycloneDX"')

@@ -1,0 +1,155 @@
+"""The command for people who do not think in snakemake."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fedrepro.algorithms import ALGORITHMS
+from fedrepro.commands import cli
+from fedrepro.core.config import ROOT
+from fedrepro.core.experiment import load_artefacts, load_experiments
+from fedrepro.data.datasets import DATASETS
+
+ABOUT = {"title": "The line", "source": "Fig. 3(a)", "scale": "smoke", "data": ["synthetic"], "seeds": 2}
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """results/smoke of a checkout whose dfl study has one run, one artefact and a ledger."""
+    folder = tmp_path / "results" / "smoke"
+    for name in ("artefacts/dfl", "ledgers", "runs/dfl/line/dfl", "logs/train_algorithm/dfl/line/dfl"):
+        (folder / name).mkdir(parents=True)
+    (folder / "artefacts/dfl/fig3a.json").write_text(json.dumps({**ABOUT, "kind": "figure", "caption": "Both lines."}))
+    (folder / "artefacts/dfl/fig3a.csv").write_text("x,y\n1,2.34567\n")
+    (folder / "ledgers/dfl.csv").write_text(
+        "claim,study,source,kind,statement,published,ours,ci_low,ci_high,verdict,reason,data,scale,seeds\n"
+        "dfl/servers_agree,dfl,§IV,threshold,They agree.,,1e-7,0,2e-7,reproduced,far below,synthetic,smoke,2\n"
+    )
+    run = {
+        "shard": "0-1",
+        "seconds": 1.5,
+        "commit": "c0ffee" * 7,
+        "config_sha256": "aa11",
+        "code_sha256": "bb22",
+        "federation_sha256": "cc33",
+        "data": {"name": "dfl_line", "kind": "real", "sha256": "dd44", "found": {"files": {"line.csv": "ee55"}}},
+    }
+    (folder / "runs/dfl/line/dfl/0-1.json").write_text(json.dumps(run))
+    monkeypatch.setattr(cli, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def told(capsys, *arguments: str, code: int = 0) -> str:
+    assert cli.main(list(arguments)) == code
+    captured = capsys.readouterr()
+    assert (captured.err == "") is (code == 0)
+    return captured.out if code == 0 else captured.err
+
+
+def test_everything_is_listed(capsys):
+    out = told(capsys, "list")
+    names = {line.split()[0] for line in out.splitlines() if line.startswith("  ")}
+    experiments = load_experiments(ROOT / "config", "smoke")
+    studies = {e.study for e in experiments.values()}
+    assert names == studies | set(load_artefacts(ROOT / "config", experiments)) | set(ALGORITHMS) | set(DATASETS)
+
+
+def test_one_kind_is_listed_with_what_it_is(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    lines = told(capsys, "list", "algorithms").splitlines()
+    assert lines[0] == "algorithms:"
+    line = next(line for line in lines if line.startswith("  fedprox "))
+    assert line.removeprefix("  fedprox").strip().startswith("FedProx (Li et al")
+    assert max(map(len, lines)) == 70
+
+
+def test_a_picture_is_told_by_its_place_and_a_table_is_shown(capsys, results):
+    out = told(capsys, "show", "dfl/fig3a")
+    assert out.startswith("The line (Fig. 3(a))\nscale smoke · data: synthetic · 2 seeds\n")
+    assert "picture: results/smoke/artefacts/dfl/fig3a.png\n" in out
+    assert "(1 rows: x, y)" in out
+    (results / "artefacts/dfl/fig3a.json").write_text(json.dumps({**ABOUT, "kind": "table", "caption": "Both."}))
+    out = told(capsys, "show", "dfl/fig3a", "--in", str(results))
+    assert " x     y\n 1 2.346\n" in out
+    assert out.endswith("\nBoth.\n")
+
+
+def test_the_newest_results_are_shown_and_the_reference_last(capsys, results, tmp_path):
+    for name, seconds in (("demo", 100), ("reference", 1e6)):
+        folder = tmp_path / "results" / name / "artefacts" / "dfl"
+        folder.mkdir(parents=True)
+        (folder / "fig3a.csv").write_text("x\n1\n")
+        (folder / "fig3a.json").write_text(json.dumps({**ABOUT, "scale": name, "kind": "table", "caption": ""}))
+        later = (results / "artefacts/dfl/fig3a.json").stat().st_mtime + seconds
+        os.utime(folder / "fig3a.json", (later, later))
+    assert "scale demo" in told(capsys, "show", "dfl/fig3a")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("show", "dfl/fig3c"), "artefact 'dfl/fig3c' is unknown; did you mean 'dfl/fig3"),
+        (("show", "dfl/fig1"), "there is no result of dfl/fig1 yet: `make reproduce ONLY=dfl/fig1` makes it"),
+        (("show", "dfl/fig1", "--in", "nowhere"), "nowhere: has no dfl/fig1"),
+        (("why", "xyz/a"), "claim 'xyz/a': study 'xyz' is unknown"),
+        (("why", "dfl"), "claim 'dfl' is unknown; dfl has: "),
+        (("why", "dfl/servers_agre"), "claim 'dfl/servers_agre' is unknown; did you mean 'servers_agree'?"),
+        (("status", "--in", "nowhere"), "nowhere: there is no such folder"),
+        (("status", "dlf"), "study 'dlf' is unknown; did you mean 'dfl'?"),
+    ],
+)
+def test_wrong_names_get_one_line(capsys, results, arguments, says):
+    line = told(capsys, *arguments, code=1)
+    assert line.startswith(f"error: {says}")
+    assert line.count("\n") == 1
+
+
+def test_the_chain_from_a_claim_to_the_data(capsys, results):
+    out = told(capsys, "why", "dfl/servers_agree").splitlines()
+    assert out[0] == "dfl/servers_agree (§IV): reproduced"
+    assert "  published – · ours 1e-7 [0, 2e-7] · 2 seeds · smoke" in out
+    assert out[-7:] == [
+        "run runs/dfl/line/dfl/0-1.json",
+        "  seeds 0-1 · 1.5 s · commit c0ffeec0ffee",
+        "  config aa11",
+        "  code   bb22",
+        "  split  cc33",
+        "  data   dd44 (dfl_line, real)",
+        "    real file line.csv: ee55",
+    ]
+
+
+def test_status_of_jobs(capsys, results):
+    jobs = [f"{e.id}/{a}" for e in load_experiments(ROOT / "config", "smoke").values() for a in e.spec["algorithms"]]
+    mine = sum(job.startswith("dfl/") for job in jobs)
+    out = told(capsys, "status", "dfl")
+    assert f"dfl      training: 1 done, {mine - 1} waiting · 1 of " in out
+    assert "· judged" in out
+    assert out.endswith("report: not yet\n")
+    (results / "runs/dfl/line/dfl/0-1.json").unlink()
+    log = results / "logs/train_algorithm/dfl/line/dfl/0-1.log"
+    log.write_text("calibrating\nround 3/6\n")
+    assert "\n  running: dfl/line/dfl/0-1\n    round 3/6\n" in told(capsys, "status", "dfl")
+    os.utime(log, (0, 0))
+    assert "\n  stopped: dfl/line/dfl/0-1\n    round 3/6\n" in told(capsys, "status", "dfl")
+    log.write_text("round 3/6\nerror: no such data\n")
+    assert "\n  failed: dfl/line/dfl/0-1\n    round 3/6\n    error: no such data\n" in told(capsys, "status")
+
+
+def test_status_before_anything_ran(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(cli, "ROOT", tmp_path)
+    assert told(capsys, "status") == "nothing has run yet: `make reproduce` starts\n"
+
+
+def test_a_closed_pipe_is_no_error():
+    command = [sys.executable, "-m", "fedrepro.commands.cli", "list"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0

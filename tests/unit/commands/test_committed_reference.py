@@ -1,0 +1,61 @@
+"""The reference run in results/reference: whole, small, and what README's first screen says."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from fedrepro.commands import reference
+from fedrepro.commands.summary import summary, with_summary
+from fedrepro.core.config import ROOT, read_yaml
+from fedrepro.core.experiment import STUDIES
+from fedrepro.evidence.ledger import load_claims
+from fedrepro.files import read_json
+
+LEDGER = pd.read_csv(reference.REFERENCE / "ledger.csv")
+MOST_BYTES = 30_000_000
+
+
+def test_readme_shows_its_summary():
+    readme = (ROOT / "README.md").read_text()
+    assert with_summary(readme, summary(LEDGER)) == readme, "`python -m fedrepro.commands.reference keep` writes it"
+
+
+def test_readme_shows_its_bench():
+    """A row a case in the order of engine.csv: pfl, Flower, the better code by hand, in the time of the engine."""
+    after = (ROOT / "README.md").read_text().partition("## How fast it is")[2]
+    shown = [line.split("|")[2:5] for line in after.splitlines() if line.startswith("| ")][1:]
+    engine = pd.read_csv(reference.REFERENCE / "bench" / "engine.csv")
+    ratios = [own.set_index("system")["ratio"] for _, own in engine.groupby("case", sort=False)]
+    for cells, ratio in zip(shown, ratios, strict=True):
+        by_hand = ratio.filter(like="bare")
+        expected = [f"{ratio[peer]:#.2g}".rstrip(".") + " ×" if peer in ratio else "" for peer in ("pfl", "Flower")]
+        expected.append(f"{by_hand.min():.2f} ×" if len(by_hand) else "")
+        assert [cell.strip() for cell in cells] == expected
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_it_judges_every_claim(study):
+    claims = load_claims(ROOT / "config" / "claims" / f"{study}.yaml")["claims"]
+    assert sorted(LEDGER.loc[LEDGER["study"] == study, "claim"]) == sorted(f"{study}/{c['id']}" for c in claims)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_it_has_every_artefact(study):
+    for name in read_yaml(ROOT / "config" / "artefacts" / f"{study}.yaml"):
+        assert (reference.REFERENCE / "artefacts" / study / f"{name}.csv").is_file()
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_training_job_has_its_manifest_and_there_is_no_other(study):
+    there = (reference.REFERENCE / "runs" / study).rglob("*.json")
+    jobs = reference.manifests(reference.REFERENCE, study)
+    assert {path: read_json(path)["config_sha256"] for path in there} == jobs
+
+
+def test_it_is_small_and_names_no_folder_of_a_machine():
+    assert reference.size() <= MOST_BYTES
+    for path in reference.REFERENCE.rglob("*"):
+        if path.suffix in (".json", ".csv", ".html", ".svg"):
+            text = path.read_text()
+            assert not [word for word in ("/home/", "/tmp/", "/root/", "/Users/") if word in text], path

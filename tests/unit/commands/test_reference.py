@@ -1,0 +1,175 @@
+"""The committed reference run: how it is kept, and how a fresh run is held against it."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from fedrepro.commands import reference
+from fedrepro.core.config import ROOT
+from fedrepro.core.experiment import load_experiment
+from fedrepro.errors import UserError
+
+LEDGER = {
+    "claim": "dfl/a",
+    "study": "dfl",
+    "source": "§IV",
+    "kind": "value",
+    "statement": "It is 2.",
+    "published": 2.0,
+    "ours": 2.1,
+    "ci_low": 2.0,
+    "ci_high": 2.2,
+    "verdict": "reproduced",
+    "reason": "2.1 is near 2",
+    "data": "synthetic",
+    "scale": "demo",
+    "seeds": 5,
+}
+
+
+(SHARD,) = load_experiment(ROOT / "config/experiments/dfl/line.yaml", "demo").shards()
+COLOURS = np.array([[255, 255, 255], [0, 0, 0], [31, 119, 180], [214, 39, 40]], dtype=np.uint8)
+OLDER = "0-99"  # a job of seeds that are cut otherwise by now
+
+
+def ledger(**changes) -> pd.DataFrame:
+    return pd.DataFrame([{**LEDGER, **changes}])
+
+
+@pytest.fixture
+def results(tmp_path):
+    """A results/<scale> folder with one study."""
+    folder = tmp_path / "demo"
+    for name in ("ledgers", "artefacts/dfl", "runs/dfl/line/dfl", "tables/dfl", "notebooks"):
+        (folder / name).mkdir(parents=True)
+    ledger().to_csv(folder / "ledgers" / "dfl.csv", index=False)
+    ledger().to_csv(folder / "ledger.csv", index=False)
+    about = {"artefact": "dfl/fig1", "study": "dfl", "title": "t", "kind": "table", "source": "Fig. 1", "scale": "demo"}
+    (folder / "artefacts/dfl/fig1.json").write_text(json.dumps(about))
+    (folder / "artefacts/dfl/fig1.csv").write_text("a,b\n1,2\n")
+    (folder / "artefacts/dfl/fig1.png").write_text("a picture of a table")
+    for shard in (SHARD, OLDER):
+        about = {"experiment": "dfl/line", "scale": "demo", "shard": shard}
+        (folder / f"runs/dfl/line/dfl/{shard}.json").write_text(json.dumps(about))
+    (folder / f"runs/dfl/line/dfl/{SHARD}.parquet").write_text("large")
+    (folder / "tables/dfl/line.parquet").write_text("large")
+    (folder / "notebooks/dfl.html").write_text("<p>")
+    return folder
+
+
+@pytest.fixture
+def kept(results, tmp_path):
+    folder = tmp_path / "reference"
+    reference.keep(results, ["dfl"], folder, ROOT / "config")
+    return folder
+
+
+def test_kept_are_verdicts_artefacts_manifests_and_no_large_file(kept):
+    files = {str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file()}
+    assert files == {
+        "artefacts/dfl/fig1.csv",
+        "artefacts/dfl/fig1.json",
+        "assumed.json",
+        "errata.json",
+        "ledger.csv",
+        "ledgers/dfl.csv",
+        "report/index.html",
+        f"runs/dfl/line/dfl/{SHARD}.json",
+    }
+    assert pd.read_csv(kept / "ledger.csv")["claim"].tolist() == ["dfl/a"]
+    assert "dfl/a" in (kept / "report" / "index.html").read_text()
+    assert reference.scales(kept) == {"dfl": "demo"}
+
+
+def test_a_picture_is_kept_in_fewer_colours_and_looks_the_same():
+    drawn = Image.fromarray(COLOURS[np.random.default_rng(0).integers(4, size=(60, 80))])
+    file = io.BytesIO()
+    drawn.save(file, "png")
+    kept = Image.open(io.BytesIO(reference.with_fewer_colours(file.getvalue())))
+    assert kept.mode == "P"
+    assert np.array_equal(np.asarray(kept.convert("RGB")), np.asarray(drawn))
+
+
+def test_what_a_study_no_longer_has_goes(kept, results, tmp_path):
+    (results / "artefacts/dfl/fig1.csv").rename(results / "artefacts/dfl/fig2.csv")
+    reference.keep(results, ["dfl"], kept, ROOT / "config")
+    assert [path.name for path in kept.glob("artefacts/dfl/*.csv")] == ["fig2.csv"]
+
+
+@pytest.mark.parametrize(
+    ("study", "says"), [("dlf", "study 'dlf' is unknown; did you mean 'dfl'?"), ("sa", "there is no ledger of sa")]
+)
+def test_nothing_is_kept_of_a_study_that_is_not_there(kept, results, tmp_path, study, says):
+    before = sorted(kept.rglob("*"))
+    with pytest.raises(UserError, match=says):
+        reference.keep(results, ["dfl", study], kept, ROOT / "config")
+    assert sorted(kept.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("fresh", "says"),
+    [
+        ({}, []),
+        ({"ours": 2.19}, []),  # within the half-width, 0.1
+        ({"ours": 2.21}, ["dfl/a: ours is 2.21, was 2.1"]),
+        ({"verdict": "direction"}, ["dfl/a: direction, was reproduced (ours 2.1, was 2.1)"]),
+        ({"ours": float("nan")}, ["dfl/a: ours is nan, was 2.1"]),
+        ({"ours": 9.0, "kind": "threshold"}, []),  # the verdict decides
+        ({"ours": 9.0, "scale": "paper"}, []),  # another scale: no comparison
+        ({"ours": 9.0, "data": "standin"}, []),
+    ],
+)
+def test_differences_of_a_claim(fresh, says):
+    assert list(reference.differences(ledger(**fresh), ledger())) == says
+
+
+@pytest.mark.parametrize(("ours", "differs"), [(2.1, False), (2.1 * 1.0009, False), (2.1 * 1.0011, True)])
+def test_a_number_that_no_seed_moves_agrees_to_rounding(ours, differs):
+    fixed = {"ci_low": 2.1, "ci_high": 2.1}
+    assert bool(list(reference.differences(ledger(ours=ours), ledger(**fixed)))) is differs
+    none = {"ci_low": float("nan"), "ci_high": float("nan")}
+    assert bool(list(reference.differences(ledger(ours=ours), ledger(**none)))) is differs
+
+
+def test_a_fresh_run_is_checked_with_its_artefacts(kept, results):
+    told, found = reference.check(results, kept)
+    assert found == []
+    assert told.startswith("1 of 1 claims were compared")
+    assert "(dfl demo)" in told
+    (results / "artefacts/dfl/fig1.csv").write_text("a,c\n1,2\n")
+    assert reference.check(results, kept)[1] == ["artefacts/dfl/fig1.csv: has other columns"]
+    (results / "artefacts/dfl/fig1.csv").unlink()
+    pd.concat([ledger(), ledger(claim="dfl/new")]).to_csv(results / "ledger.csv", index=False)
+    assert reference.check(results, kept)[1] == [
+        "artefacts/dfl/fig1.csv: is missing",
+        "dfl/new: is not in the reference",
+    ]
+
+
+def test_the_last_bench_takes_the_place_of_an_older_one_and_is_on_the_page(kept, tmp_path):
+    bench = tmp_path / "bench"
+    with pytest.raises(UserError, match=r"there is no engine\.csv"):
+        reference.keep_bench(bench, kept, ROOT / "config")
+    bench.mkdir()
+    (bench / "engine.csv").write_text("case,system,ratio\nsoftmax,pfl,27.34\n")
+    (kept / "bench").mkdir()
+    (kept / "bench" / "older.csv").touch()
+    reference.keep_bench(bench, kept, ROOT / "config")
+    assert [path.name for path in (kept / "bench").iterdir()] == ["engine.csv"]
+    assert "27.34" in (kept / "report" / "index.html").read_text()
+
+
+def test_without_a_run_there_is_nothing_to_check(kept, tmp_path):
+    with pytest.raises(UserError, match="there is no ledger to compare"):
+        reference.check(tmp_path / "nothing", kept)
+
+
+def test_the_command_says_how_it_is_used(capsys):
+    assert reference.main(["keep", "results/demo"]) == 2
+    assert capsys.readouterr().err.startswith("error: usage:")

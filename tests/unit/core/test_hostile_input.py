@@ -1,0 +1,232 @@
+"""Hostile or broken config files: one line of text at worst. No traceback, no code run, no endless list, nothing
+written outside. Single mistakes of well-meaning users: test_wrong_input.py."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from fedrepro.commands import plan
+from fedrepro.errors import UserError
+from fedrepro.workflow.layout import Layout
+from tests.configs import ARTEFACTS, CONFIG, EXPERIMENT, write_config, write_yaml
+
+NASTY = [
+    *("", " ", "a b", "a;touch broken", "$(touch broken)", "`touch broken`", "a'b", 'a"b', "a\nb", "a\n", "\t", "é"),
+    *("数据", "../up", "..", "/etc/passwd", "~", "{study}", "{{}}", "%s", "\x1b[31m", "-rf", "--help", "null", "nan"),
+    "x" * 5000,
+]
+huge = st.sampled_from([2**31, 2**63, 10**30, -(10**30)])
+numbers = st.one_of(st.integers(-3, 3), huge, st.floats(allow_nan=True, allow_infinity=True))
+scalars = st.one_of(st.none(), st.booleans(), numbers, st.sampled_from(NASTY), st.text(max_size=12))
+keys = st.sampled_from([*NASTY, "name", "lr"])
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=6
+)
+
+
+def paths(tree: Any, at: tuple = ()) -> list[tuple]:
+    """The way to every value of a tree of dicts and lists."""
+    inside = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    return [way for key, value in inside for way in ((*at, key), *paths(value, (*at, key)))]
+
+
+@st.composite
+def disturbed(draw, tree: dict[str, Any]) -> dict[str, Any]:
+    """The tree with one to three values replaced, taken away, or put under a new key."""
+    tree = yaml.safe_load(yaml.safe_dump(tree))
+    for _ in range(draw(st.integers(1, 3))):
+        ways = paths(tree)
+        if not ways:
+            break
+        *parents, last = draw(st.sampled_from(ways))
+        target = tree
+        for key in parents:
+            target = target[key]
+        match draw(st.sampled_from(["replace", "remove", "add"])):
+            case "replace":
+                target[last] = draw(values)
+            case "remove":
+                del target[last]
+            case "add" if isinstance(target, dict):
+                target[draw(st.sampled_from(NASTY) | st.text(max_size=8))] = draw(values)
+    return tree
+
+
+def settled(folder: Path, config: dict[str, Any]) -> str | None:
+    """The refusal, or None where the config is taken; then all that follows from it without a job must work too."""
+    told, before = None, Path.cwd()
+    os.chdir(folder)
+    try:
+        layout = Layout({**config, "config": "config"})
+        for e in layout.experiments.values():
+            assert len(e.shards()) <= 100_000
+            assert all(e.job_sha256(algorithm) for algorithm in e.spec["algorithms"])
+        layout.targets()
+        plan.describe(layout, cores=2)
+    except UserError as error:
+        told = str(error)
+    finally:
+        os.chdir(before)
+    written = {path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file()}
+    assert written <= {"config", ".snakemake"}
+    assert not re.search(r"[\x00-\x1f\x7f]", told or "")  # one line, and nothing that moves a terminal's cursor
+    return told
+
+
+many = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+
+
+@many
+@given(disturbed(EXPERIMENT))
+@example({**EXPERIMENT, "seeds": 10**12, "scales": {"demo": {}, "smoke": {}}})
+@example(
+    {
+        **EXPERIMENT,
+        "algorithms": {"fedavg": {"grid": {"lr": [float(i) for i in range(1, 2000)], "decay": [1.0] * 2000}}},
+    }
+)
+@example({**EXPERIMENT, "algorithms": {"fedavg\n": {"lr": 0.1}}})
+def test_an_experiment(tree):
+    with tempfile.TemporaryDirectory() as folder:
+        config = write_config(Path(folder))
+        write_yaml(Path(folder) / "config" / "experiments" / "dfl" / "line.yaml", tree)
+        settled(Path(folder), config)
+
+
+@many
+@given(disturbed(ARTEFACTS))
+@example({"fig1\n": ARTEFACTS["fig1"]})
+def test_an_artefact(tree):
+    with tempfile.TemporaryDirectory() as folder:
+        config = write_config(Path(folder))
+        write_yaml(Path(folder) / "config" / "artefacts" / "dfl.yaml", tree)
+        settled(Path(folder), config)
+
+
+@many
+@given(disturbed(CONFIG))
+def test_the_config_itself(tree):
+    with tempfile.TemporaryDirectory() as folder:
+        write_config(Path(folder))
+        settled(Path(folder), tree)
+
+
+CLAIMS = {
+    "study": "dfl",
+    "claims": [
+        {"id": "sum", "source": "§1", "statement": "Two.", "kind": "consistency", "expression": "a + a"}
+        | {"numbers": {"a": 1}, "stated": 2, "tolerance": {"absolute": 0}},
+        {"id": "low", "source": "§2", "statement": "Low.", "kind": "threshold", "measured_on": "synthetic"}
+        | {"ours": {"experiment": "line", "algorithm": "dfl", "metric": "gap"}, "at_most": 1.0},
+    ],
+}
+
+
+@many
+@given(disturbed(CLAIMS))
+@example({**CLAIMS, "claims": [{**CLAIMS["claims"][0], "expression": "__import__('os').mkdir('broken')"}]})
+@example({**CLAIMS, "claims": [{**CLAIMS["claims"][0], "expression": "9**9**9**9"}]})
+@example({**CLAIMS, "claims": [{**CLAIMS["claims"][0], "expression": "(" * 90 + "a" + ")" * 90}]})
+def test_a_claim(tree):
+    with tempfile.TemporaryDirectory() as folder:
+        config = write_config(Path(folder))
+        write_yaml(Path(folder) / "config" / "claims" / "dfl.yaml", tree)
+        settled(Path(folder), config)
+
+
+@settings(max_examples=60, derandomize=True)
+@given(st.text(max_size=80) | st.binary(max_size=80))
+def test_any_text_at_all_as_a_file(text):
+    with tempfile.TemporaryDirectory() as folder:
+        config = write_config(Path(folder))
+        path = Path(folder) / "config" / "experiments" / "dfl" / "line.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+        assert settled(Path(folder), config) is not None
+
+
+LAUGHS = "\n".join(["a0: &a0 [x]", *(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12))])
+YAML = {
+    "a python object": "rounds: !!python/object/apply:os.mkdir [broken]",
+    "a python name": "rounds: !!python/name:os.system",
+    "a python module": "rounds: !!python/module:this",
+    "a new object": "rounds: !!python/object/new:subprocess.Popen [[touch, broken]]",
+    "a tag of one's own": "rounds: !touch broken",
+    "a billion laughs": LAUGHS,
+    "an alias": "a: &x {b: 1}\nc: *x",
+    "a merge of an alias": "a: &x {b: 1}\nc: {<<: *x}",
+    "an alias to itself": "a: &x [*x]",
+    "two documents": "a: 1\n---\nb: 2",
+    "a key that is a list": "? [a, b]\n: 1",
+    "a key that is a number": "1: 1",
+    "deep lists": "a: " + "[" * 5000 + "]" * 5000,
+    "deep maps": "a: " + "{a: " * 5000 + "}" * 5000,
+    "a huge number": "a: " + "9" * 10_000,
+    "binary": "a: !!binary gibberish",
+    "a broken date": "a: 2020-99-99",
+    "zero bytes": "a: \0",
+}
+
+
+@pytest.mark.parametrize("what", YAML)
+def test_yaml_that_would_run_code_or_explode(tmp_path, monkeypatch, what):
+    monkeypatch.chdir(tmp_path)
+    config = write_config(tmp_path)
+    for name in ("experiments/dfl/line.yaml", "artefacts/dfl.yaml", "claims/dfl.yaml"):
+        path = tmp_path / "config" / name
+        whole = path.read_text() if path.exists() else None
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(YAML[what])
+        told = settled(tmp_path, config)
+        assert told is not None
+        assert told.startswith(f"config/{name}: "), told
+        assert len(told) < 400
+        path.unlink() if whole is None else path.write_text(whole)
+    assert not (tmp_path / "broken").exists()
+
+
+FILE_NAMES = [name for name in NASTY if name not in ("", "..", "x" * 5000) and "/" not in name]
+
+
+@pytest.mark.parametrize("name", FILE_NAMES)
+def test_a_files_name_is_no_way_in(tmp_path, monkeypatch, name):
+    """An experiment, an artefacts file and a claims file whose names are no names."""
+    monkeypatch.chdir(tmp_path)
+    for kind in ("experiments/dfl", "artefacts", "claims"):
+        config = write_config(tmp_path)
+        path = tmp_path / "config" / kind / f"{name}.yaml"
+        path.parent.mkdir(exist_ok=True)
+        write_yaml(path, {"experiments/dfl": EXPERIMENT, "artefacts": ARTEFACTS, "claims": CLAIMS}[kind])
+        told = settled(tmp_path, config)
+        path.unlink()
+        if name not in ("null", "nan"):  # as good as any other
+            assert told is not None, kind
+            assert "name" in told or "unknown" in told
+    assert not (tmp_path / "broken").exists()
+
+
+@pytest.mark.parametrize("results", ["", "r{x}", "{study}", "a\nb", "a\0b", "\x1b[31m", "x" * 5000])
+def test_a_results_folder_that_cannot_be_one_is_refused(tmp_path, monkeypatch, results):
+    monkeypatch.chdir(tmp_path)
+    told = settled(tmp_path, {**write_config(tmp_path), "results": results})
+    assert told is not None
+    assert "results" in told
+
+
+@pytest.mark.parametrize(
+    "results", ["my results", "a;touch broken", "$(touch broken)", "a'b\"c", "数据", "-rf", "../up"]
+)
+def test_any_other_results_folder_is_taken_as_it_is(tmp_path, monkeypatch, results):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    layout = Layout({**write_config(tmp_path / "here"), "results": results})
+    assert layout.results == f"{results}/smoke"
+    assert all(path.startswith(f"{results}/smoke/") for paths in layout.targets().values() for path in paths)

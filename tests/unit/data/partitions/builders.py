@@ -1,0 +1,43 @@
+"""Small data sets and what a federation of them looks like."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedrepro.data.dataset import Dataset, Split
+from fedrepro.data.federation_files import Assignment
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def labelled(sizes, test: int = 0) -> Dataset:
+    """sizes[c] training samples of class c, mixed; `test` samples of class 0 as the data set's own test set."""
+    y = rng(12).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    own = Split(np.zeros((test, 1)), np.zeros(test, dtype=int)) if test else None
+    return Dataset("synthetic", train=Split(np.zeros((len(y), 1)), y), test=own, outputs=len(sizes))
+
+
+def measured(rows: int, test: int = 0) -> Dataset:
+    """A regression: targets are numbers."""
+    own = Split(np.zeros((test, 1)), np.zeros(test)) if test else None
+    return Dataset("synthetic", train=Split(np.zeros((rows, 1)), np.linspace(0, 1, rows)), test=own)
+
+
+def held(assignment: Assignment, name: str = "train") -> list[list[int]]:
+    return [rows.tolist() for rows in assignment.rows[name]]
+
+
+def sizes_of(assignment: Assignment, name: str = "train") -> list[int]:
+    return list(map(len, assignment.rows[name]))
+
+
+def counts(data: Dataset, assignment: Assignment, name: str = "train") -> np.ndarray:
+    """[clients, classes]"""
+    return np.array([np.bincount(data.train.y[rows], minlength=data.outputs) for rows in assignment.rows[name]])
+
+
+def all_rows(assignment: Assignment, *names: str) -> list[int]:
+    """Every row that somebody holds, in order; a row held twice comes twice."""
+    return sorted(np.concatenate([rows for name in names or ("train",) for rows in assignment.rows[name]]).tolist())

@@ -1,0 +1,135 @@
+"""Data sets and federations as files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedrepro.data import federation_files as federation_files
+from fedrepro.data import preparation
+from fedrepro.data.dataset import Dataset, Entry, Split, load
+from fedrepro.data.preparation import partition_data, prepare_data
+from fedrepro.errors import UserError
+from fedrepro.files import read_json, sha256
+
+SPEC = {"name": "dfl_line", "servers": 2, "clients": 3, "samples": 4}
+
+
+def prepare(folder, seeds=(0, 1), dataset_id="dfl_line-1", spec=SPEC):
+    out = folder / "data.npz"
+    prepare_data(dataset_id, spec, list(seeds), "auto", [], out)
+    return out
+
+
+def test_each_seed_has_data_of_its_own_and_the_same_again(tmp_path):
+    first, second = prepare(tmp_path / "a"), prepare(tmp_path / "b")
+    assert first.read_bytes() == second.read_bytes()
+    data = load(first)
+    assert sorted(data) == [0, 1]
+    assert data[0].train.x.shape == (24, 1)
+    assert not np.array_equal(data[0].train.x, data[1].train.x)
+
+
+def test_a_seed_does_not_depend_on_its_shard(tmp_path):
+    together, alone = load(prepare(tmp_path / "a")), load(prepare(tmp_path / "b", seeds=[1]))
+    np.testing.assert_array_equal(together[1].train.y, alone[1].train.y)
+    other = load(prepare(tmp_path / "c", seeds=[1], dataset_id="dfl_line-2"))
+    assert not np.array_equal(alone[1].train.y, other[1].train.y)
+
+
+def test_what_identifies_the_data_lies_beside_it(tmp_path):
+    out = prepare(tmp_path)
+    assert read_json(tmp_path / "data.json") == {
+        "name": "dfl_line",
+        "kind": "synthetic",
+        "parameters": {"servers": 2, "clients": 3, "samples": 4},
+        "samples": {"train": 24},
+        "sha256": sha256(out),
+    }
+
+
+def test_a_federation_lists_every_row_once(tmp_path):
+    dataset = prepare(tmp_path)
+    assignments, first = partition_data("f", {"name": "by_client"}, [0, 1], dataset, tmp_path / "federation.npz")
+    about = read_json(tmp_path / "federation.json")
+    assert {k: about[k] for k in ("name", "parameters", "clients", "smallest", "largest")} == {
+        "name": "by_client",
+        "parameters": {},
+        "clients": 6,
+        "smallest": 4,
+        "largest": 4,
+    }
+    assert about["sha256"] == federation_files.content_sha256(assignments)
+    np.testing.assert_array_equal(first.train.y, load(dataset)[0].train.y)
+    stored = federation_files.load(tmp_path / "federation.npz")
+    assert sorted(stored) == [0, 1]
+    assert sorted(stored[1]["train/rows"]) == list(range(24))
+    assert list(stored[1]["train/offsets"]) == [0, 4, 8, 12, 16, 20, 24]
+    assert list(stored[1]["groups"]) == ["0", "0", "0", "1", "1", "1"]
+
+
+@pytest.fixture
+def fixed(monkeypatch):
+    """A data set that does not depend on the seed, in two halves."""
+
+    def halves(source) -> Dataset:
+        client = np.array([0, 0, 0, 1])
+        test = Split(np.zeros((2, 1)), np.zeros(2))
+        return Dataset("real", Split(source.rng.random((4, 1)), np.arange(4), client=client), test=test)
+
+    monkeypatch.setitem(preparation.DATASETS, "halves", Entry(halves, seeded=False, size=lambda: (2, 2)))
+    return {"name": "halves"}
+
+
+def test_data_for_all_seeds_is_stored_once_and_split_for_each(tmp_path, fixed):
+    dataset = prepare(tmp_path, seeds=[-1], spec=fixed)
+    assert list(load(dataset)) == [-1]
+    about = read_json(tmp_path / "data.json")
+    assert (about["kind"], about["samples"]) == ("real", {"train": 4, "test": 2})
+    partition_data("f", {"name": "by_client"}, [0, 1, 2], dataset, tmp_path / "federation.npz")
+    stored = federation_files.load(tmp_path / "federation.npz")
+    assert sorted(stored) == [0, 1, 2]
+    about = read_json(tmp_path / "federation.json")
+    assert (about["clients"], about["smallest"], about["largest"]) == (2, 1, 3)
+
+
+def test_a_cut_inside_the_clients_is_drawn_from_a_stream_of_its_own(tmp_path):
+    dataset = prepare(tmp_path)
+    spec = {"name": "by_client", "inside": {"name": "shuffled", "train": 0.5, "test": 0.5}}
+    (whole, _), (cut, _) = (
+        partition_data("f", s, [0], dataset, tmp_path / "f.npz") for s in ({"name": "by_client"}, spec)
+    )
+    about = read_json(tmp_path / "f.json")
+    assert about["parameters"] == {"inside": spec["inside"]}
+    assert (about["smallest"], about["largest"]) == (2, 2)
+    for k, mine in enumerate(whole[0].rows["train"]):
+        assert sorted([*cut[0].rows["train"][k], *cut[0].rows["test"][k]]) == sorted(mine)
+    stored = federation_files.load(tmp_path / "f.npz")[0]
+    assert (str(stored["train/of"]), str(stored["test/of"])) == ("train", "train")
+
+
+def flip(path, at: float) -> None:
+    """One bit, `at` of the way through the file."""
+    raw = bytearray(path.read_bytes())
+    raw[int(at * len(raw))] ^= 1
+    path.write_bytes(raw)
+
+
+@pytest.mark.parametrize("at", [0.0, 0.3, 0.6, 0.99])
+@pytest.mark.parametrize("kind", ["data", "federation"])
+def test_a_damaged_file_is_named_and_never_used(tmp_path, kind, at):
+    data, federation = prepare(tmp_path), tmp_path / "federation.npz"
+    partition_data("f", {"name": "by_client"}, [0, 1], data, federation)
+    path, read = {"data": (data, load), "federation": (federation, federation_files.load)}[kind]
+    read(path)
+    flip(path, at)
+    with pytest.raises(UserError, match=rf"{kind}\.npz: damaged: .* Delete it and run again"):
+        read(path)
+
+
+def test_a_cut_federation_is_named(tmp_path):
+    data, federation = prepare(tmp_path), tmp_path / "federation.npz"
+    partition_data("f", {"name": "by_client"}, [0, 1], data, federation)
+    federation.write_bytes(federation.read_bytes()[:100])
+    with pytest.raises(UserError, match="damaged"):
+        federation_files.load(federation)

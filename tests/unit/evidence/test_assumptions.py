@@ -1,0 +1,84 @@
+"""What we assumed, and what the papers contradict themselves in."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+import yaml
+
+from fedrepro.core.config import ROOT, read_yaml, validate
+from fedrepro.core.experiment import STUDIES
+from fedrepro.errors import UserError
+from fedrepro.evidence.assumptions import assumed_settings, errata
+from tests.configs import write_yaml
+
+FILE = """\
+title: "A line"
+dataset:
+  name: dfl_line # §IV
+  noise: 0.5 # assumed: the paper gives none
+  deep:
+    er: [1, 2] # §IV # assumed: two of them
+model:
+  name: linear # assumed: neither loss nor start is named
+rounds: 200 # §IV speaks of 160
+algorithms:
+  dfl:
+    variants:
+      no fault: {servers: 5} # assumed: five
+"""
+
+
+def test_every_assumption_is_listed_once_with_its_full_key_and_what_varies_it(tmp_path):
+    write_yaml(tmp_path / "experiments" / "dfl" / "line.yaml", FILE)
+    again = "dataset:\n  noise: 0.5 # assumed: the paper gives none\n"
+    write_yaml(tmp_path / "experiments" / "dfl" / "ring.yaml", again)
+    write_yaml(tmp_path / "experiments" / "sa" / "toy.yaml", "rounds: 3 # assumed: few\n")
+    varied = "a: {varies: [noise, deep.er]}\nb: {varies: [dataset.noise]}\nc: {}\n"
+    write_yaml(tmp_path / "artefacts" / "dfl.yaml", varied)
+    line, ring, toy = (tmp_path / "experiments" / f"{name}.yaml" for name in ("dfl/line", "dfl/ring", "sa/toy"))
+    found = assumed_settings([toy, ring, line])
+    assert [(f["study"], f["key"], f["value"], f["reason"]) for f in found] == [
+        ("dfl", "dataset.noise", "0.5", "the paper gives none"),
+        ("dfl", "dataset.deep.er", "[1, 2]", "two of them"),
+        ("dfl", "model.name", "linear", "neither loss nor start is named"),
+        ("dfl", "algorithms.dfl.variants.no fault", "{servers: 5}", "five"),
+        ("sa", "rounds", "3", "few"),
+    ]
+    assert [f["experiments"] for f in found] == ["line, ring", "line", "line", "line", "toy"]
+    assert [f["shown"] for f in found] == ["dfl/a, dfl/b", "dfl/a", "", "", ""]
+    assert assumed_settings([]) == []
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_what_an_artefact_varies_is_an_assumption(study):
+    found = assumed_settings((ROOT / "config" / "experiments" / study).glob("*.yaml"))
+    artefacts = read_yaml(ROOT / "config" / "artefacts" / f"{study}.yaml")
+    for name, spec in artefacts.items():
+        for part in spec.get("varies", []):
+            assert any(f".{a['key']}".endswith(f".{part}") for a in found), f"{name}: {part}"
+
+
+def test_errata_are_what_the_source_contradicts_and_what_is_listed_beside(tmp_path):
+    ledger, listed = tmp_path / "ledger.csv", tmp_path / "errata.yaml"
+    assert errata(ledger, listed) == []
+    columns = ["study", "source", "statement", "verdict", "reason"]
+    verdicts = [
+        ("dfl", "§IV", "It is so.", "contradicted by the source", "3 ≠ 2"),
+        ("dfl", "§V", "It is so too.", "reproduced", "2 = 2"),
+    ]
+    pd.DataFrame(verdicts, columns=columns).to_csv(ledger, index=False)
+    judged = {"study": "dfl", "place": "§IV", "statement": "It is so.", "reason": "3 ≠ 2"}
+    assert errata(ledger, listed) == errata(ledger, None) == [judged]
+    entry = {"place": "eq. (1)", "statement": "i = 1, …, N", "reason": "the clients are L"}
+    listed.write_text(yaml.safe_dump({"dfl": [entry], "sa": [dict(entry)]}))
+    assert errata(ledger, listed) == [judged, {"study": "dfl", **entry}]  # sa was not run
+    listed.write_text("dfl: [{place: x}]")
+    with pytest.raises(UserError, match=r"errata.yaml: dfl\.0"):
+        errata(ledger, listed)
+
+
+def test_the_listed_errata_are_whole():
+    listed = read_yaml(ROOT / "config" / "errata.yaml")
+    validate(listed, "errata", "config/errata.yaml")
+    assert set(listed) == set(STUDIES)

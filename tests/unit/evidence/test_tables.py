@@ -1,0 +1,100 @@
+"""From the shards of an experiment to one tidy table."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from fedrepro.core.metrics import MetricLog
+from fedrepro.evidence.tables import TABLE_COLUMNS, collect_metrics, derived_rows, final, rows
+from fedrepro.files import write_json
+from fedrepro.studies.dfl import measures as dfl
+
+
+def shard(folder, algorithm, runs, diverged=(), kind="synthetic"):
+    """A shard's two files. `runs`: (setting, seed) → the loss of rounds 0, 1, …"""
+    log = MetricLog()
+    for run, losses in runs.items():
+        for round, loss in enumerate(losses):
+            log.add(run, round, "loss", loss, split="train")
+    path = folder / algorithm / f"{len(runs)}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    log.frame("sa/toy", algorithm).to_parquet(path, index=False)
+    gone = [{"setting": setting, "seed": seed, "round": 1} for setting, seed in diverged]
+    write_json(path.with_suffix(".json"), {"diverged": gone, "data": {"kind": kind}})
+    return path
+
+
+def test_shards_are_joined_with_data_kind_and_divergence(tmp_path):
+    parts = [
+        shard(tmp_path, "fedavg", {("a", 0): [4, 2], ("b", 0): [4]}, diverged=[("b", 0)], kind="standin"),
+        shard(tmp_path, "local", {("b", 0): [4, 3]}),
+    ]
+    collect_metrics("sa", parts, tmp_path / "table.parquet")
+    table = pd.read_parquet(tmp_path / "table.parquet")
+    assert list(table.columns) == TABLE_COLUMNS
+    assert table["value"].tolist() == [4, 2, 4, 4, 3]
+    assert table["data"].tolist() == ["standin"] * 3 + ["synthetic"] * 2
+    assert table["diverged"].tolist() == [False, False, True, False, False]
+    assert table["diverged"].dtype == bool
+    assert table.dtypes[["seed", "round", "step", "client"]].eq("int64").all()
+
+
+def test_the_same_shards_give_the_same_bytes(tmp_path):
+    part = shard(tmp_path, "fedavg", {("", 0): [4, 2]})
+    for name in ("one", "two"):
+        collect_metrics("sa", [part], tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_the_study_adds_its_measures(tmp_path, monkeypatch):
+    def measure(table):
+        ends = final(table, "loss")[["algorithm", "setting", "seed", "round", "value"]]
+        return derived_rows([("tenfold", ends.assign(value=ends["value"] * 10))], table)
+
+    monkeypatch.setattr(dfl, "measure", measure)
+    part = shard(tmp_path, "fedavg", {("", 0): [4, 2], ("", 1): [5]}, diverged=[("", 1)])
+    collect_metrics("dfl", [part], tmp_path / "table.parquet")
+    added = rows(pd.read_parquet(tmp_path / "table.parquet"), "tenfold")
+    assert added[["experiment", "seed", "round", "value", "split", "client", "step", "data", "diverged"]].to_dict(
+        "records"
+    ) == [
+        dict(experiment="sa/toy", seed=0, round=1, value=20, split="derived", client=-1, step=0, data="synthetic")
+        | {"diverged": False},
+        dict(experiment="sa/toy", seed=1, round=0, value=50, split="derived", client=-1, step=0, data="synthetic")
+        | {"diverged": True},
+    ]
+
+
+def test_a_method_beside_dfl_is_left_out_of_its_measures_even_if_it_diverged(tmp_path):
+    log = MetricLog()
+    log.add(("", 0), 0, "loss", 4.0, split="train")
+    log.add(("", 0), 1, "diverged", 1.0)
+    table = log.frame("dfl/line", "fedavg").assign(data="synthetic", diverged=True)
+    assert len(dfl.measure(table)) == 0
+
+
+@pytest.fixture
+def table():
+    columns = ["algorithm", "setting", "seed", "round", "split", "metric", "value"]
+    return pd.DataFrame(
+        [
+            ("fedavg", "", 0, 0, "train", "loss", 4.0),
+            ("fedavg", "", 0, 2, "train", "loss", 2.0),
+            ("fedavg", "", 0, 2, "test", "loss", 3.0),
+            ("fedavg", "", 0, 3, "test", "accuracy", 0.5),
+            ("fedavg", "", 1, 1, "train", "loss", 9.0),  # ended early
+            ("local", "", 0, 2, "train", "loss", 7.0),
+        ],
+        columns=columns,
+    )
+
+
+def test_rows_filter_by_metric_and_columns(table):
+    assert rows(table, "loss", split="train", seed=0)["value"].tolist() == [4, 2, 7]
+    assert rows(table, "nothing").empty
+
+
+def test_final_is_each_runs_own_last_round(table):
+    assert final(table, "loss")["value"].tolist() == [2, 3, 9, 7]
+    assert final(table, "loss", algorithm="fedavg", split="train")["value"].tolist() == [2, 9]

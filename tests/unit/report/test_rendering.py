@@ -1,0 +1,162 @@
+"""An artefact's files and the chain of what it was made from."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from fedrepro.core.metrics import MetricLog
+from fedrepro.data.dataset import Dataset, Split, save
+from fedrepro.files import read_json, sha256, write_json
+from fedrepro.report import plotting
+from fedrepro.report.rendering import render_artefact
+
+SPEC = {
+    "id": "toy/fig1",
+    "study": "toy",
+    "kind": "figure",
+    "source": "Fig. 1",
+    "title": "A figure",
+    "caption": "What it shows.",
+    "experiments": ["line"],
+}
+MANIFEST = {
+    "experiment": "toy/line",
+    "algorithm": "fedavg",
+    "shard": "0-1",
+    "seconds": 1.5,
+    "commit": "abc",
+    "code_sha256": "c0de",
+    "data": {"name": "dfl_line", "kind": "standin", "sha256": "da7a"},
+    "federation_sha256": "fed",
+    "versions": {},
+}
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """A study whose artefacts are drawn by what a test puts here; it keeps the tables that they were given."""
+    module = types.ModuleType("fedrepro.artefacts.toy")
+
+    def fig1(tables):
+        module.given = tables
+        fig, axes = plotting.figure()
+        drawn = tables["line"] if "line" in tables else pd.DataFrame({"x": [1]})
+        axes[0, 0].plot(range(len(drawn)))
+        return fig, drawn.iloc[:, -3:]
+
+    module.fig1 = fig1
+    module.table1 = lambda tables: pd.DataFrame({"method": ["fedavg"], "loss": [0.5]})
+    monkeypatch.setitem(sys.modules, "fedrepro.artefacts.toy", module)
+    yield module
+    plt.close("all")
+
+
+@pytest.fixture
+def results(tmp_path):
+    """results/smoke with one experiment: two seeds, one of which diverged, in two settings."""
+    root = tmp_path / "results" / "smoke"
+    log = MetricLog()
+    for setting in ("a", "b"):
+        for seed in (0, 1):
+            log.add((setting, seed), 0, "loss", 1.0)
+            log.add((setting, seed), 1, "loss", 2.0)
+    frame = log.frame("toy/line", "fedavg")
+    for part in ("tables/toy/line.parquet", "runs/toy/line/fedavg/0-1.parquet"):
+        path = root / part
+        path.parent.mkdir(parents=True)
+        frame.assign(data="standin", diverged=frame["seed"] == 1).to_parquet(path)
+    write_json(root / "runs/toy/line/fedavg/0-1.json", MANIFEST)
+    return root
+
+
+def render(root, spec=SPEC, samples=()):
+    out = root / "artefacts" / "toy" / f"{spec['id'].split('/')[1]}.csv"
+    tables = [root / f"tables/toy/{name}.parquet" for name in spec["experiments"]]
+    manifests = [root / f"runs/toy/{name}/fedavg/0-1.json" for name in spec["experiments"]]
+    code = root.parent / "drawing.py"
+    code.write_text("code\n")
+    render_artefact(spec, "smoke", tables, manifests, list(samples), [str(code)], out)
+    return read_json(out.with_suffix(".json"))
+
+
+def test_picture_numbers_and_chain(toy, results):
+    about = render(results)
+    base = results / "artefacts" / "toy" / "fig1"
+    assert base.with_suffix(".svg").read_bytes().startswith(b"<?xml")
+    assert base.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    numbers = pd.read_csv(base.with_suffix(".csv"))
+    assert list(numbers.columns) == ["value", "data", "diverged"]
+    assert len(numbers) == 8
+    code = results.parent / "drawing.py"
+    assert about == {
+        "artefact": "toy/fig1",
+        "study": "toy",
+        "title": "A figure",
+        "caption": "What it shows.",
+        "kind": "figure",
+        "source": "Fig. 1",
+        "scale": "smoke",
+        "data": ["standin"],
+        "seeds": 2,
+        "diverged": 2,  # seed 1 in both settings
+        "code": {str(code): sha256(code)},
+        "inputs": [{"path": "tables/toy/line.parquet", "sha256": sha256(results / "tables/toy/line.parquet")}],
+        "runs": [
+            {
+                "path": "runs/toy/line/fedavg/0-1.json",
+                "experiment": "toy/line",
+                "algorithm": "fedavg",
+                "shard": "0-1",
+                "seconds": 1.5,
+                "commit": "abc",
+                "code_sha256": "c0de",
+                "sha256": sha256(results / "runs/toy/line/fedavg/0-1.parquet"),
+                "data": "dfl_line",
+                "data_kind": "standin",
+                "data_sha256": "da7a",
+                "federation_sha256": "fed",
+            }
+        ],
+    }
+
+
+def test_a_table_is_kept_as_numbers_and_as_a_picture(toy, results):
+    about = render(results, {**SPEC, "id": "toy/table1", "kind": "table"})
+    base = results / "artefacts" / "toy" / "table1"
+    assert pd.read_csv(base.with_suffix(".csv")).to_dict("list") == {"method": ["fedavg"], "loss": [0.5]}
+    assert base.with_suffix(".svg").exists()
+    assert about["kind"] == "table"
+
+
+def test_samples_are_those_of_the_first_seed(toy, results):
+    path = results / "data" / "line.npz"
+    data = {
+        seed: Dataset("real", Split(np.full((2, 1, 2), seed), np.array([5, 6]), client=np.array([0, 1])))
+        for seed in (4, 3)
+    }
+    save(path, data)
+    about = render(results, {**SPEC, "data": ["line"]}, samples=[path])
+    expected = {"x0": [3, 3], "x1": [3, 3], "y": [5, 6], "client": [0, 1], "seed": [3, 3]}
+    assert toy.given["line.data"].to_dict("list") == expected
+    assert about["inputs"][1] == {"path": "data/line.npz", "sha256": sha256(path)}
+
+
+def test_an_artefact_without_data_says_so(toy, results):
+    about = render(results, {**SPEC, "experiments": []})
+    assert (about["data"], about["seeds"], about["diverged"], about["runs"], about["inputs"]) == ([], 0, 0, [], [])
+
+
+def test_the_same_results_give_the_same_files(toy, results):
+    def files():
+        return {p.name: p.read_bytes() for p in (results / "artefacts" / "toy").iterdir()}
+
+    render(results)
+    first = files()
+    render(results)
+    assert files() == first

@@ -1,0 +1,224 @@
+"""Paths, targets and inputs behind the rules."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fedrepro.core.experiment import SCALES
+from fedrepro.data.dataset import Entry
+from fedrepro.data.datasets import DATASETS
+from fedrepro.errors import UserError
+from fedrepro.workflow import layout
+from fedrepro.workflow.layout import PLACES, Layout
+from tests.configs import EXPERIMENT, changed, write_config, write_yaml
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """The small config, at smoke scale, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    return write_config(tmp_path)
+
+
+def wildcards(**values: str) -> SimpleNamespace:
+    return SimpleNamespace(**values)
+
+
+LINE = wildcards(study="dfl", experiment="line", algorithm="fedavg", shard="0-1")
+
+
+@pytest.mark.parametrize(
+    ("only", "chosen", "whole"),
+    [
+        ([], ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
+        (None, ["dfl/fig1", "dfl/fig3b"], ["dfl"]),  # `--config only=`
+        ("", ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
+        ("  ", ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
+        ("dfl,", ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
+        ("dfl/fig3b", ["dfl/fig3b"], []),
+        (["dfl/fig3b", "dfl/fig1"], ["dfl/fig3b", "dfl/fig1"], ["dfl"]),
+        ("dfl/fig1, dfl/fig3b", ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
+    ],
+)
+def test_only_is_a_list_or_a_line(config, only, chosen, whole):
+    made = Layout({**config, "only": only})
+    assert made.chosen == chosen
+    assert made.whole_studies == whole
+
+
+def test_a_study_without_artefacts_is_not_dragged_in(config):
+    write_yaml(Path(config["config"]) / "experiments" / "sa" / "toy.yaml", EXPERIMENT)
+    assert Layout({**config, "only": "dfl"}).whole_studies == ["dfl"]
+    assert Layout(config).whole_studies == ["dfl"]
+
+
+def test_results_lie_under_their_scale(config):
+    made = Layout({**config, "scale": "paper", "results": "/data/out/"})
+    assert made.at("ledger.csv") == "/data/out/paper/ledger.csv"
+    assert made.log("a/b") == "/data/out/paper/logs/a/b.log"
+    assert made.benchmark("a/b") == "/data/out/paper/benchmarks/a/b.tsv"
+
+
+def test_studies_and_artefacts_can_be_asked_for_by_name(config):
+    targets = Layout(config).targets()
+    fig3b = [f"results/smoke/artefacts/dfl/fig3b.{suffix}" for suffix in ("csv", "svg", "png", "json")]
+    assert sorted(targets) == ["dfl", "dfl/fig1", "dfl/fig3b"]
+    assert targets["dfl/fig3b"] == fig3b
+    assert set(fig3b) < set(targets["dfl"])
+    assert targets["dfl"][-2:] == ["results/smoke/ledgers/dfl.csv", "results/smoke/notebooks/dfl.html"]
+
+
+def test_an_experiment_is_trained_by_algorithm_and_shard(config):
+    made = Layout({**config, "scale": "paper"})
+    assert made.runs(LINE, "json") == [
+        f"results/paper/runs/dfl/line/{algorithm}/{shard}.json"
+        for algorithm in ("fedavg", "dfl")
+        for shard in ("0-3", "4-5")
+    ]
+    assert made.manifests("dfl/fig3b") == made.runs(LINE, "json")
+    assert made.tables("dfl/fig3b") == made.study_tables("dfl") == ["results/paper/tables/dfl/line.parquet"]
+    assert made.tables("dfl/fig1") == made.manifests("dfl/fig1") == []
+
+
+def test_data_that_depends_on_the_seed_is_prepared_by_shard(config):
+    made = Layout(config)
+    e = made.experiments["dfl/line"]
+    data = f"results/smoke/data/{e.dataset_id}/0-1.npz"
+    federation = f"results/smoke/federations/{e.federation_id}/0-1.npz"
+    assert made.training_data(LINE) == {"dataset": data, "federation": federation}
+    assert made.dataset_file(wildcards(dataset=e.dataset_id, shard="0-1")) == data
+    assert made.data_seeds(wildcards(shard="0-1")) == [0, 1]
+
+
+def test_data_that_does_not_is_prepared_once(config, monkeypatch):
+    entry = DATASETS["dfl_line"]
+    monkeypatch.setitem(DATASETS, "dfl_line", Entry(entry.load, seeded=False, size=entry.size))
+    made = Layout({**config, "scale": "paper"})
+    e = made.experiments["dfl/line"]
+    inputs = made.training_data(wildcards(study="dfl", experiment="line", algorithm="dfl", shard="4-5"))
+    assert inputs == {
+        "dataset": f"results/paper/data/{e.dataset_id}/all.npz",
+        "federation": f"results/paper/federations/{e.federation_id}/4-5.npz",
+    }
+    assert made.data_seeds(wildcards(shard="all")) == [-1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "cached", "own", "expected"),
+    [
+        ("auto", True, False, ["cache"]),
+        ("auto", True, True, ["own"]),
+        ("auto", False, False, []),
+        ("real", True, False, []),  # else a run would come back to what it fetched itself
+        ("real", False, True, ["own"]),
+        ("standin", True, True, []),
+    ],
+)
+def test_real_files_that_are_there_are_inputs(config, monkeypatch, tmp_path, mode, cached, own, expected):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    entry = DATASETS["dfl_line"]
+    monkeypatch.setitem(DATASETS, "dfl_line", dataclasses.replace(entry, files="student", reads=("config/a.csv",)))
+    (tmp_path / "own").mkdir()
+    for there, folder in ((cached, tmp_path / "cache" / "fedrepro" / "data"), (own, tmp_path / "own")):
+        if there:
+            (folder / "student-performance").mkdir(parents=True)
+            for name in ("student-mat.csv", "student-por.csv"):
+                (folder / "student-performance" / name).write_text("")
+    made = Layout({**config, "data": mode, "data_dir": str(tmp_path / "own")})
+    found = made.real_files(wildcards(dataset=made.experiments["dfl/line"].dataset_id, shard="0-1"))
+    assert found[0] == "config/a.csv"
+    assert {Path(path).relative_to(tmp_path).parts[0] for path in found[1:]} == set(expected)
+
+
+def test_a_data_folder_that_is_not_there_is_named(config):
+    with pytest.raises(UserError, match=r"^data_dir: folder 'nowhere' does not exist$"):
+        Layout({**config, "data_dir": "nowhere"})
+
+
+def test_an_artefact_that_draws_samples_needs_the_first_shard(config):
+    artefacts = {"fig3a": {"kind": "figure", "source": "a", "title": "b", "caption": "c", "experiments": ["line"]}}
+    file = Path(config["config"]) / "artefacts" / "dfl.yaml"
+    write_yaml(file, artefacts)
+    assert Layout(config).samples("dfl/fig3a") == []
+    write_yaml(file, changed(artefacts, {"fig3a.data": ["line"]}))
+    made = Layout({**config, "scale": "paper"})
+    dataset = made.experiments["dfl/line"].dataset_id
+    assert made.samples("dfl/fig3a") == [f"results/paper/data/{dataset}/0-3.npz"]
+
+
+def test_code_is_an_input_of_what_runs_on_it(config):
+    made = Layout(config)
+    e = made.experiments["dfl/line"]
+
+    def names(files):
+        return {Path(f).relative_to("src/fedrepro").as_posix() for f in files}
+
+    training = names(made.training_code(LINE))
+    assert {"training.py", "core/rounds.py", "algorithms/fedavg.py", "models/linear.py"} <= training
+    assert "algorithms/dfl.py" not in training
+    prepared = names(made.dataset_code(wildcards(dataset=e.dataset_id)))
+    assert {"preparation.py", "datasets/dfl_line.py"} <= prepared
+    assert not {"partitions/by_client.py", "core/rounds.py"} & prepared
+    dataset, partition = e.federation_id.split("/")
+    split = names(made.partition_code(wildcards(dataset=dataset, partition=partition)))
+    assert {"preparation.py", "partitions/by_client.py"} <= split
+    assert "datasets/dfl_line.py" not in split
+    assert {"rendering.py", "artefacts/dfl.py", "plotting.py", "tables.py"} <= names(
+        made.study_code("artefacts", "dfl")
+    )
+    assert {"tables.py", "measures/dfl.py"} <= names(made.study_code("measures", "dfl"))
+    assert "tables.py" in names(made.study_code("measures", "sa"))
+    assert "ledger.py" in names(made.ledger_code)
+    assert "notebook.py" in names(made.notebook_code)
+    assert {"report/__init__.py", "report/page.html.j2", "report/page.css", "register.py"} <= names(made.report_code)
+
+
+def test_published_numbers_are_an_input_where_there_are_any(config):
+    made = Layout(config)
+    assert made.study_config("dfl", "published", "csv") == []
+    published = Path(config["config"]) / "published" / "dfl.csv"
+    write_yaml(published, "id,value\n")
+    assert made.study_config("dfl", "published", "csv") == [str(published)]
+
+
+@pytest.mark.parametrize(
+    ("device", "listed", "gpus"),
+    [
+        ("cuda", "", 1),
+        ("cpu", "GPU 0: A100", 0),
+        ("mps", "", 0),
+        ("auto", "GPU 0: A100", 1),
+        ("auto", "", 0),
+        ("auto", None, 0),
+        ("auto", subprocess.TimeoutExpired("nvidia-smi", 10), 0),
+    ],
+)
+def test_a_training_job_asks_for_a_gpu_where_it_uses_one(config, monkeypatch, device, listed, gpus):
+    """`listed`: what the driver's tool prints; None where it is not installed."""
+
+    def run(*_, **__):
+        if isinstance(listed, Exception):
+            raise listed
+        return SimpleNamespace(returncode=0, stdout=listed)
+
+    monkeypatch.setattr(layout.shutil, "which", lambda name: None if listed is None else name)
+    monkeypatch.setattr(layout.subprocess, "run", run)
+    assert Layout({**config, "device": device}).gpus_per_job == gpus
+
+
+def test_a_config_folder_that_is_not_there_is_named(config):
+    with pytest.raises(UserError, match="config: folder 'elsewhere' does not exist"):
+        Layout({**config, "config": "elsewhere"})
+
+
+def test_on_a_cluster_short_jobs_share_a_place_and_long_training_has_its_own(config):
+    assert set(PLACES) == set(SCALES)
+    small, large = (Layout({**config, "scale": scale}).places for scale in ("smoke", "paper"))
+    assert small.training == small.results == "study_{study}"
+    assert (large.training, large.results) == (None, "results_{study}")
+    assert small.training_minutes < large.training_minutes

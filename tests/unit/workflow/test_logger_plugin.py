@@ -1,0 +1,164 @@
+"""The progress line that takes the place of snakemake's own output."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
+
+import snakemake_logger_plugin_fedrepro as plugin
+from fedrepro.workflow import run_lock as running
+from snakemake_logger_plugin_fedrepro import LogHandler
+
+
+class Clock:
+    """The plugin's clock, turned by hand."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(plugin, "time", clock)
+    return clock
+
+
+def handler(dryrun=False, terminal=False) -> LogHandler:
+    made = LogHandler(SimpleNamespace(dryrun=dryrun), None)
+    made.terminal = terminal
+    return made
+
+
+def emit(to: LogHandler, event: LogEvent | None = None, text: str = "", level: int = logging.INFO, **fields) -> None:
+    record = logging.LogRecord("snakemake", level, "", 0, text, (), None)
+    record.__dict__.update(fields, **({"event": event} if event else {}))
+    to.emit(record)
+
+
+def start(to: LogHandler, job: int, rule: str = "train_algorithm", message: str | None = "train fedavg") -> None:
+    emit(to, LogEvent.JOB_INFO, jobid=job, rule_name=rule, rule_msg=message)
+
+
+def plan(to: LogHandler, **rules: int) -> None:
+    emit(to, LogEvent.RUN_INFO, stats={**rules, "total": sum(rules.values())})
+
+
+def test_in_a_file_there_is_one_line_a_finished_job(clock, capsys):
+    shown = handler()
+    plan(shown, train_algorithm=2, build_report=2)
+    start(shown, 7)
+    assert capsys.readouterr().err == ""
+    clock.now += 61
+    emit(shown, LogEvent.JOB_FINISHED, job_id=7)
+    # one more training job of 61 s and two of 2 s, which is what other rules are expected to take
+    assert capsys.readouterr().err == "1/4 jobs · 25 % · 1:01 gone, about 1:05 left · done: train fedavg\n"
+
+
+def test_on_a_terminal_the_line_is_rewritten(clock, capsys):
+    shown = handler(terminal=True)
+    plan(shown, train_algorithm=2)
+    start(shown, 1)
+    start(shown, 2, message="train local")
+    assert capsys.readouterr().err.endswith("\r\x1b[K0/2 jobs · 0 % · 0:00 gone, about 0:20 left · train local (+1)")
+    emit(shown, LogEvent.JOB_FINISHED, job_id=2)
+    assert capsys.readouterr().err.endswith(" · train fedavg")
+    emit(shown, LogEvent.JOB_FINISHED, job_id=1)
+    assert capsys.readouterr().err.endswith("2/2 jobs · 100 % · 0:00 gone, about 0:00 left · train fedavg\n")
+
+
+def test_what_runs_now_counts_as_partly_done(clock):
+    shown = handler()
+    plan(shown, train_algorithm=1, execute_notebook=1)
+    start(shown, 1)
+    assert shown.left() == 16
+    clock.now += 4
+    assert shown.left() == 12
+    clock.now += 1000
+    assert shown.left() == 6  # longer than expected: it may end at any moment
+
+
+def test_jobs_side_by_side_shorten_what_is_left(clock):
+    shown = handler()
+    plan(shown, train_algorithm=8)
+    for job in range(4):
+        start(shown, job)
+    clock.now += 10
+    for job in range(4):
+        emit(shown, LogEvent.JOB_FINISHED, job_id=job)
+    assert shown.left() == pytest.approx(10)  # 4 of 10 s each, four at a time
+
+
+def test_a_failed_job_is_shown_with_the_end_of_its_log(clock, capsys, tmp_path):
+    log = tmp_path / "job.log"
+    log.write_text("one\ntwo\nthree\nerror: four\n")
+    shown = handler()
+    plan(shown, train_algorithm=2)
+    start(shown, 1)
+    emit(shown, LogEvent.JOB_ERROR, jobid=1, rule_name="train_algorithm", log=[str(log), str(tmp_path / "none.log")])
+    told = capsys.readouterr().err
+    assert told == f"failed: train fedavg\n  two\n  three\n  error: four\n  log: {log}\n"
+    start(shown, 2, message=None)
+    emit(shown, LogEvent.JOB_FINISHED, job_id=2)
+    assert "1/2 jobs · 50 %" in (told := capsys.readouterr().err)
+    assert told.endswith(" · 1 failed · done: train_algorithm\n")
+
+
+def test_a_failure_of_an_unknown_job_is_shown_by_its_rule(clock, capsys):
+    emit(handler(), LogEvent.JOB_ERROR, rule_name="train_algorithm")
+    assert capsys.readouterr().err == "failed: train_algorithm\n"
+
+
+def test_what_the_cluster_says_is_shown(clock, capsys, tmp_path):
+    log = tmp_path / "slurm.log"
+    log.write_text("slurmstepd: error: *** JOB 7 ON node1 CANCELLED ***\n")
+    shown = handler()
+    start(shown, 1)
+    emit(shown, LogEvent.GROUP_ERROR, groupid="data", aux_logs=[str(log)])
+    said = f"  slurmstepd: error: *** JOB 7 ON node1 CANCELLED ***\n  log: {log}\n"
+    assert capsys.readouterr().err == "failed, in one job of the cluster:\n" + said
+    emit(shown, LogEvent.JOB_ERROR, jobid=1, rule_name="train_algorithm", rule_msg="SLURM-job '7' failed", log=[log])
+    assert capsys.readouterr().err == "failed: train fedavg\n  SLURM-job '7' failed\n" + said
+
+
+def test_snakemakes_page_about_locks_is_one_line(clock, capsys, monkeypatch):
+    monkeypatch.setattr(running, "busy", lambda: "another run is at work")
+    emit(handler(), LogEvent.ERROR, "LockException:\nError: …\n…", exception="LockException")
+    assert capsys.readouterr().err == "error: another run is at work\n"
+    monkeypatch.setattr(running, "busy", lambda: None)  # a left-over of another machine: snakemake says what to do
+    emit(handler(), LogEvent.ERROR, "LockException: --unlock", exception="LockException")
+    assert capsys.readouterr().err == "LockException: --unlock\n"
+
+
+def test_errors_and_warnings_are_shown_and_chatter_is_not(clock, capsys):
+    shown = handler()
+    emit(shown, LogEvent.ERROR, "MissingRuleException:\nNo rule to produce dlf", exception="MissingRuleException")
+    emit(
+        shown, LogEvent.ERROR, "RuleException:\nCalledProcessError in file train.smk: status 1"
+    )  # the job's error says it
+    emit(shown, None, "careful", level=logging.WARNING)
+    emit(shown, None, "Building DAG of jobs...")
+    emit(shown, LogEvent.WORKFLOW_STARTED, "hello")
+    assert capsys.readouterr().err == "MissingRuleException:\nNo rule to produce dlf\ncareful\n"
+
+
+def test_a_dry_run_lists_its_jobs(clock, capsys):
+    shown = handler(dryrun=True)
+    plan(shown, train_algorithm=2)
+    start(shown, 1)
+    start(shown, 2, message=None)
+    emit(shown, None, "This was a dry-run.")
+    emit(shown, None, "None")
+    assert capsys.readouterr().err == "train fedavg\ntrain_algorithm\nThis was a dry-run.\n"
+
+
+def test_snakemake_is_told_that_the_plugin_writes_to_the_terminal():
+    shown = handler()
+    assert shown.writes_to_stream
+    assert not shown.writes_to_file

@@ -1,0 +1,123 @@
+"""One training job from its files: what it writes, and what does not change it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from fedrepro.core.experiment import seeds_of
+from fedrepro.data.preparation import partition_data, prepare_data
+from fedrepro.errors import UserError
+from fedrepro.files import read_json
+from fedrepro.workflow import train_job as training
+from fedrepro.workflow.train_job import Inputs, Machine, strategy_chooser, train_shard
+from tests.builders import make_task
+from tests.configs import experiment
+
+MINI_BATCH = {"local": {"epochs": 1, "batch": 4}, "participation.clients": 3, "seeds_per_job": 1}
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Trains a shard of the small experiment with changes: run(changes, algorithm, shard) → (metrics, manifest)."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(training, "keep_freed_memory", lambda: None)  # not for the whole test process
+
+    def go(changes=None, algorithm="fedavg", shard="0-1", strategy="loop", name="run"):
+        chosen, folder = experiment(changes), tmp_path / name
+        prepare_data(chosen.dataset_id, chosen.spec["dataset"], seeds_of(shard), "auto", [], folder / "data.npz")
+        inputs = Inputs(folder / "data.npz", folder / "federation.npz")
+        partition_data(chosen.federation_id, chosen.spec["partition"], seeds_of(shard), *vars(inputs).values())
+        machine = Machine(device="cpu", strategy=strategy)
+        train_shard(chosen, algorithm, shard, inputs, machine, folder / "out", folder / "checkpoints")
+        return pd.read_parquet(folder / "out.parquet"), read_json(folder / "out.json")
+
+    return go
+
+
+def test_the_same_job_gives_the_same_bytes(run, tmp_path):
+    for name in ("one", "two"):
+        run(MINI_BATCH, name=name)
+    assert (tmp_path / "one" / "out.parquet").read_bytes() == (tmp_path / "two" / "out.parquet").read_bytes()
+
+
+def test_a_run_does_not_depend_on_its_shard(run):
+    together, _ = run(MINI_BATCH, shard="0-1", name="together")
+    alone, manifest = run(MINI_BATCH, shard="1-1", name="alone")
+    assert manifest["seeds"] == [1]
+    mine = together[together["seed"] == 1].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, mine, check_exact=True)
+
+
+def test_gradient_steps_are_counted(run):
+    _, manifest = run()
+    assert manifest["gradient_steps"] == 3 * 2 * 4 * 5  # rounds, seeds, clients, steps
+    assert manifest["diverged"] == []
+    assert manifest["resumed_from"] is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "round"), [({"dataset.slope": float("inf")}, 0), ({"algorithms.fedavg.lr": 1e80}, 1)]
+)
+def test_a_run_that_diverges_is_listed_with_its_round(run, changes, round):
+    metrics, manifest = run(changes)
+    assert manifest["diverged"] == [{"setting": "", "seed": seed, "round": round} for seed in (0, 1)]
+    marks = metrics[metrics["metric"] == "diverged"]
+    assert marks["round"].tolist() == [round] * 2
+    assert metrics["round"].max() == round
+
+
+def test_a_calibrated_strategy_is_remembered(run):
+    first, second = (run(strategy="auto")[1]["strategy"] for _ in range(2))
+    assert (first.pop("remembered"), second.pop("remembered")) == (False, True)
+    assert first == second
+    assert first["name"] in ("loop", "vmap")
+
+
+def test_a_strategy_that_is_asked_for_is_taken(run):
+    assert run(strategy="vmap")[1]["strategy"] == {"name": "vmap"}
+
+
+def test_a_cache_that_cannot_be_written_is_said_and_no_more(tmp_path, monkeypatch):
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(training, "calibrate", lambda task, works, rounds: {"name": "loop"})
+
+    said, chosen = [], {}
+    strategy_chooser(make_task("linear"), "auto", "job", 100, chosen, said.append)([])
+    assert "cannot be remembered" in said[0]
+    assert chosen == {"name": "loop", "remembered": False}
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_images_kept_as_bytes_give_the_same_bytes(run, monkeypatch, strategy):
+    images = {
+        "dataset": {"name": "mnist5k", "train": 60, "test": 20},
+        "partition": {"name": "iid", "clients": 3},
+        "model": {"name": "mlp", "hidden": [4]},
+        "dtype": "float32",
+        "local": {"epochs": 1, "batch": 8},
+        "participation.clients": 2,
+    }
+    plain, _ = run(images, shard="0-0", strategy=strategy, name="plain")
+    monkeypatch.setattr(training, "LARGE", 0)
+    kept, _ = run(images, shard="0-0", strategy=strategy, name="bytes")
+    pd.testing.assert_frame_equal(plain, kept, check_exact=True)
+
+
+def test_methods_that_share_a_job_run_as_they_do_alone(run):
+    both = {"lr": 0.01, "variants": {"plain": {"method": "fedavg"}, "tied": {"method": "fedprox", "mu": 1.0}}}
+    together, manifest = run({**MINI_BATCH, "algorithms": {"both": both}}, "both", name="together")
+    assert manifest["method"] == "fedavg, fedprox"
+    for setting, method, hyper in (("plain", "fedavg", {}), ("tied", "fedprox", {"mu": 1.0})):
+        alone, _ = run({**MINI_BATCH, "algorithms": {method: {"lr": 0.01, **hyper}}}, method, name=method)
+        mine = together[together["setting"] == setting].reset_index(drop=True)
+        pd.testing.assert_frame_equal(
+            mine.drop(columns=["setting", "algorithm"]), alone.drop(columns=["setting", "algorithm"])
+        )
+
+
+def test_methods_that_do_not_run_alike_share_no_job(run):
+    both = {"variants": {"plain": {"method": "fedavg", "lr": 0.01}, "three": {"method": "omni_fedge"}}}
+    with pytest.raises(UserError, match=r"algorithms\.both: its methods do not run alike"):
+        run({**MINI_BATCH, "algorithms": {"both": both}}, "both")

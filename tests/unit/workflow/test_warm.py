@@ -1,0 +1,231 @@
+"""Jobs that start warm: the same script in another process, and by itself wherever that cannot be."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fedrepro.core.config import ROOT
+from fedrepro.workflow.warm import STARTUP, VARIABLE, several_asked_for
+from fedrepro.workflow.warm_process import LARGE_PAGE, MADV_COLLAPSE
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs start warm on Linux only")
+
+SERVER = """
+import sys
+from pathlib import Path
+import fedrepro.warm_process as warm
+warm.MODULES = ("json",)
+warm.SOURCES = Path(sys.argv[2])
+warm.serve(sys.argv[1])
+"""
+#: as snakemake writes them: first the object, then the script
+SCRIPT = """
+snakemake = "set by the first lines"
+import os
+import sys
+import time
+print(os.getppid(), os.getcwd(), os.environ.get("COLOUR"), flush=True)
+print("to the terminal", file=sys.stderr)
+{end}
+"""
+
+
+def wait_for(done, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((STARTUP, str(ROOT / "src"))), **more}
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A warm process whose source files are those of a folder: (process, socket, folder)."""
+    sources, place = tmp_path / "sources", tmp_path / "place"
+    for folder in (sources, place):
+        folder.mkdir()
+    (sources / "a.py").touch()
+    command = [sys.executable, "-c", SERVER, str(place / "socket"), str(sources)]
+    with subprocess.Popen(command, env=environment()) as process:
+        wait_for((place / "socket").exists)
+        yield process, place / "socket", sources
+        process.kill()
+
+
+def script(folder: Path, end: str = "") -> Path:
+    path = folder / ".snakemake" / "scripts" / "job.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(SCRIPT.format(end=end))
+    return path
+
+
+def run(path: Path, address: Path | str, **options) -> subprocess.CompletedProcess:
+    command = [sys.executable, str(path)]
+    return subprocess.run(
+        command, env=environment(**{VARIABLE: str(address)}, COLOUR="blue"), capture_output=True, text=True, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "several"),
+    [
+        (["--cores", "2"], False),
+        (["--target-jobs", "render:a=1", "--cores", "2"], False),
+        (["--target-jobs", "render:a=1", "render:a=2", "--cores", "2"], True),
+    ],
+)
+def test_a_clusters_job_with_several_of_ours_is_known_by_its_command(words, several):
+    assert several_asked_for(["snakemake", "--snakefile", "Snakefile", *words]) is several
+
+
+def test_a_job_runs_in_a_fork_with_its_own_folder_environment_and_files(server, tmp_path):
+    process, address, _ = server
+    ended = run(script(tmp_path), address, cwd=tmp_path)
+    assert ended.stdout.split() == [str(process.pid), str(tmp_path), "blue"]
+    assert ended.stderr == "to the terminal\n"
+    assert ended.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "told"),
+    [("sys.exit(7)", 7, ""), ("os._exit(3)", 3, ""), ("1 / 0", 1, "ZeroDivisionError"), ("sys.exit('no')", 1, "")],
+)
+def test_its_exit_code_is_the_jobs(server, tmp_path, end, code, told):
+    ended = run(script(tmp_path, end), server[1])
+    assert ended.returncode == code
+    assert told in ended.stderr
+
+
+def test_a_job_that_is_killed_has_failed(server, tmp_path):
+    assert run(script(tmp_path, "os.kill(os.getpid(), 9)"), server[1]).returncode == 1
+
+
+def test_many_jobs_at_once(server, tmp_path):
+    path = script(tmp_path, "time.sleep(0.3)")
+    command, known = [sys.executable, str(path)], environment(**{VARIABLE: str(server[1])})
+    jobs = [subprocess.Popen(command, env=known, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+    assert [job.communicate()[0].split()[0] for job in jobs] == [str(server[0].pid)] * 6
+    assert [job.returncode for job in jobs] == [0] * 6
+
+
+def test_after_a_change_of_the_code_jobs_start_by_themselves(server, tmp_path):
+    process, address, sources = server
+    (sources / "b.py").touch()
+    ended = run(script(tmp_path), address)
+    assert ended.returncode == 0
+    assert ended.stdout.split()[0] == str(os.getpid())
+    assert process.poll() is None
+
+
+@pytest.mark.parametrize("address", ["off", "/nowhere/socket"])
+def test_without_a_warm_process_jobs_start_by_themselves(tmp_path, address):
+    ended = run(script(tmp_path, "sys.exit(5)"), address)
+    assert ended.stdout.split()[0] == str(os.getpid())
+    assert ended.returncode == 5
+
+
+def test_a_socket_that_nobody_listens_to_is_no_obstacle(server, tmp_path):
+    process, address, _ = server
+    process.kill()
+    process.wait()
+    assert address.exists()
+    assert run(script(tmp_path, "sys.exit(5)"), address).returncode == 5
+
+
+def test_a_job_ends_with_the_one_who_asked_for_it(server, tmp_path):
+    mark = tmp_path / "mark"
+    path = script(tmp_path, f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)")
+    asker = subprocess.Popen([sys.executable, str(path)], env=environment(**{VARIABLE: str(server[1])}))
+    wait_for(lambda: mark.exists() and mark.read_text())
+    asker.kill()
+    asker.wait()
+    wait_for(lambda: not alive(int(mark.read_text())))
+
+
+def test_all_end_with_the_run(tmp_path):
+    """The run is killed: its warm process goes, with the job that runs and the socket's folder."""
+    place, mark = tmp_path / "place", tmp_path / "mark"
+    place.mkdir()
+    job = script(tmp_path, f"open({str(mark)!r}, 'w').write(f'{{os.getpid()}} {{os.getppid()}}'); time.sleep(60)")
+    parent = tmp_path / "run.py"
+    parent.write_text(
+        f"""
+import os, subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", {SERVER!r}, {str(place / "socket")!r}, {str(tmp_path)!r}])
+while not os.path.exists({str(place / "socket")!r}):
+    time.sleep(0.05)
+subprocess.run([sys.executable, {str(job)!r}])
+"""
+    )
+    started = subprocess.Popen([sys.executable, str(parent)], env=environment(**{VARIABLE: str(place / "socket")}))
+    wait_for(lambda: mark.exists() and len(mark.read_text().split()) == 2)
+    started.send_signal(signal.SIGKILL)
+    started.wait()
+    wait_for(lambda: not any(alive(int(pid)) for pid in mark.read_text().split()))
+    assert not place.exists()
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+GATHER = """
+import re
+from pathlib import Path
+from fedrepro.warm_process import gather_pages
+
+def large():
+    return int(re.search(r"AnonHugePages: *(\\d+)", Path("/proc/self/smaps_rollup").read_text())[1])
+
+held = [str(number) for number in range(10**6)]
+before = large()
+gather_pages()
+assert held == [str(number) for number in range(10**6)]
+print(before, large())
+"""
+
+
+def gathers_pages() -> bool:
+    """Whether this kernel does so for a piece of memory that asks for it by itself."""
+    with mmap.mmap(-1, 2 * LARGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        memory[:] = bytes([1]) * len(memory)
+        try:
+            memory.madvise(MADV_COLLAPSE)
+        except OSError:
+            return False
+    return True
+
+
+def test_memory_is_gathered_in_large_pages_and_stays_what_it_was():
+    if not gathers_pages():
+        pytest.skip("this kernel does not gather pages when asked to")
+    ended = subprocess.run([sys.executable, "-c", GATHER], env=environment(), capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    before, after = map(int, ended.stdout.split())
+    assert after - before > 32 * 1024  # kB, of the 60 MB of a million short texts
+
+
+def test_a_request_that_was_cut_short_starts_nothing(server):
+    body = b"\0".join((os.fsencode(sys.executable), b"/a/script", b"/", b"COLOUR=blue"))
+    with socket.socket(socket.AF_UNIX) as asker:
+        asker.connect(str(server[1]))
+        socket.send_fds(asker, [(len(body) + 1).to_bytes(4, "big")], [0, 1, 2])
+        asker.sendall(body)
+        asker.shutdown(socket.SHUT_WR)
+        assert asker.recv(1) == b""
