@@ -6,12 +6,12 @@ from fedrepro.report.rendering import render_artefact
 from fedrepro.workflow.jobs import logged
 
 
-def main(spec, scale, tables, manifests, samples, code, out):
+def main(spec, scale, tables, manifests, samples, published, code, out):
     inputs = ([Path(p) for p in group] for group in (tables, manifests, samples))
-    render_artefact(spec, scale, *inputs, code, Path(out))
+    render_artefact(spec, scale, *inputs, Path(published[0]) if published else None, code, Path(out))
 
 
 if "snakemake" in globals():
     with logged(snakemake.log[0]):
         i, p = snakemake.input, snakemake.params
-        main(p.spec, p.scale, i.tables, i.manifests, i.samples, i.code, snakemake.output.csv)
+        main(p.spec, p.scale, i.tables, i.manifests, i.samples, i.published, i.code, snakemake.output.csv)

@@ -6,7 +6,7 @@ rule collect_metrics:
     input:
         metrics=lambda w: LAYOUT.runs(w, "parquet"),
         manifests=lambda w: LAYOUT.runs(w, "json"),
-        code=lambda w: LAYOUT.study_code("measures", w.study),
+        code=lambda w: LAYOUT.measures_code(w.study),
     output:
         table=LAYOUT.at("tables/{study}/{experiment}.parquet"),
     log:

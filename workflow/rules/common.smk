@@ -8,7 +8,6 @@ from pathlib import Path
 
 from fedrepro.core.config import read_yaml
 from fedrepro.errors import UserError
-from fedrepro.core.experiment import STUDIES
 from fedrepro.workflow.layout import Layout
 
 try:
@@ -18,7 +17,9 @@ except UserError as error:
 
 
 wildcard_constraints:
-    study="|".join(STUDIES),
+    study="|".join(LAYOUT.declared),
+    ledger="|".join([*LAYOUT.declared, *LAYOUT.artefacts]),
+    notebook="|".join([*LAYOUT.declared, "overview"]),
     experiment="[a-z][a-z0-9_]*",
     algorithm="[a-z][a-z0-9_]*",
     artefact="[a-z][A-Za-z0-9_]*",

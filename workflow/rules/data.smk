@@ -1,4 +1,4 @@
-"""Needs the data sets' and partitions' declarations in config/experiments (and real files, where there are any).
+"""Needs the data sets' and partitions' declarations in the experiments (and real files, where there are any).
 
 Makes data/<dataset>/<shard>.npz and federations/<dataset>/<partition>/<shard>.npz, each with a json beside it.
 """

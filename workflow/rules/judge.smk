@@ -1,22 +1,19 @@
-"""Needs tables, config/claims and config/published. Makes ledgers/<study>.csv and ledger.csv."""
+"""Needs tables, and the studies' claims and published numbers. Makes ledgers/<study>.csv and ledger.csv."""
 
 
 rule judge_claims:
-    """A verdict for every published claim of a study, by the rule in its claims file."""
+    """A verdict for every published claim of a study, or for those that rest on one artefact."""
     input:
-        claims=lambda w: f"{LAYOUT.folder}/claims/{w.study}.yaml",
-        published=lambda w: LAYOUT.study_config(w.study, "published", "csv"),
-        tables=lambda w: LAYOUT.study_tables(w.study),
-        manifests=lambda w: LAYOUT.study_manifests(w.study),
+        unpack(LAYOUT.judging),
         code=LAYOUT.ledger_code,
     output:
-        ledger=LAYOUT.at("ledgers/{study}.csv"),
+        ledger=LAYOUT.at("ledgers/{ledger}.csv"),
     log:
-        LAYOUT.log("judge_claims/{study}"),
+        LAYOUT.log("judge_claims/{ledger}"),
     benchmark:
-        LAYOUT.benchmark("judge_claims/{study}")
+        LAYOUT.benchmark("judge_claims/{ledger}")
     group:
-        LAYOUT.places.results
+        lambda w: LAYOUT.places.results.format(study=w.ledger.split("/")[0])
     conda:
         "../../envs/fedrepro.yaml"
     resources:
@@ -24,16 +21,17 @@ rule judge_claims:
         runtime=20,
     params:
         scale=LAYOUT.scale,
+        asked=LAYOUT.asked_claims,
     message:
-        "judge {wildcards.study}"
+        "judge {wildcards.ledger}"
     script:
         "../../scripts/judge_claims.py"
 
 
 rule merge_ledgers:
-    """The verdicts of all chosen studies."""
+    """All verdicts of the run in one ledger."""
     input:
-        ledgers=[LAYOUT.at(f"ledgers/{study}.csv") for study in LAYOUT.whole_studies],
+        ledgers=LAYOUT.ledgers,
     output:
         ledger=report(LAYOUT.at("ledger.csv"), caption="../captions/ledger.rst", category="ledger"),
     log:

@@ -2,56 +2,26 @@
 
 
 rule execute_notebook:
-    """The study's analysis, executed by papermill."""
+    """A study's analysis, or the overview of all studies, executed by papermill."""
     input:
-        notebook="notebooks/{study}.ipynb",
-        artefacts=lambda w: [f for a in LAYOUT.artefacts_of(w.study) for f in LAYOUT.artefact_files(a)],
-        ledger=LAYOUT.at("ledgers/{study}.csv"),
-        experiments=lambda w: LAYOUT.experiment_files([w.study]),
+        unpack(LAYOUT.notebook_inputs),
+        notebook="notebooks/{notebook}.ipynb",
         code=LAYOUT.notebook_code,
     output:
-        notebook=LAYOUT.at("notebooks/{study}.ipynb"),
-        page=LAYOUT.at("notebooks/{study}.html"),
+        notebook=LAYOUT.at("notebooks/{notebook}.ipynb"),
+        page=LAYOUT.at("notebooks/{notebook}.html"),
     log:
-        LAYOUT.log("execute_notebook/{study}"),
+        LAYOUT.log("execute_notebook/{notebook}"),
     benchmark:
-        LAYOUT.benchmark("execute_notebook/{study}")
+        LAYOUT.benchmark("execute_notebook/{notebook}")
     group:
-        LAYOUT.places.results
+        lambda w: "report" if w.notebook == "overview" else LAYOUT.places.results.format(study=w.notebook)
     conda:
         "../../envs/fedrepro.yaml"
     resources:
         mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=30,
     message:
-        "execute notebook {wildcards.study}"
+        "execute notebook {wildcards.notebook}"
     script:
         "../../scripts/execute_notebook.py"
-
-
-rule execute_overview:
-    """All studies' verdicts beside each other, executed by papermill."""
-    input:
-        notebook="notebooks/overview.ipynb",
-        ledger=LAYOUT.at("ledger.csv"),
-        experiments=LAYOUT.experiment_files(LAYOUT.whole_studies),
-        errata=LAYOUT.errata,
-        code=LAYOUT.notebook_code,
-    output:
-        notebook=LAYOUT.at("notebooks/overview.ipynb"),
-        page=LAYOUT.at("notebooks/overview.html"),
-    log:
-        LAYOUT.log("execute_overview"),
-    benchmark:
-        LAYOUT.benchmark("execute_overview")
-    group:
-        "report"
-    conda:
-        "../../envs/fedrepro.yaml"
-    resources:
-        mem_mb=2000,
-        runtime=30,
-    message:
-        "execute notebook overview"
-    script:
-        "../../scripts/execute_overview.py"

@@ -1,4 +1,4 @@
-"""Needs tables and config/published. Makes artefacts/<study>/<artefact>.{csv,svg,png,json}."""
+"""Needs tables and the study's published numbers. Makes artefacts/<study>/<artefact>.{csv,svg,png,json}."""
 
 
 rule render_artefact:
@@ -7,8 +7,8 @@ rule render_artefact:
         tables=lambda w: LAYOUT.tables(f"{w.study}/{w.artefact}"),
         manifests=lambda w: LAYOUT.manifests(f"{w.study}/{w.artefact}"),
         samples=lambda w: LAYOUT.samples(f"{w.study}/{w.artefact}"),
-        code=lambda w: LAYOUT.study_code("artefacts", w.study),
-        published=lambda w: LAYOUT.study_config(w.study, "published", "csv"),
+        code=lambda w: LAYOUT.artefact_code(f"{w.study}/{w.artefact}"),
+        published=lambda w: LAYOUT.study_files("published.csv", w.study),
     output:
         csv=LAYOUT.at("artefacts/{study}/{artefact}.csv"),
         svg=report(

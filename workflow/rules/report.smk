@@ -1,17 +1,19 @@
-"""Needs artefacts, the ledger and notebooks. Makes report/index.html."""
+"""Needs artefacts, the ledger and notebooks. Makes report/index.html, assumed.json and errata.json."""
 
 
 rule build_report:
     """One page that opens from the file system."""
     input:
         artefacts=[f for a in LAYOUT.chosen for f in LAYOUT.artefact_files(a)],
-        ledger=[LAYOUT.at("ledger.csv")] if LAYOUT.whole_studies else [],
+        ledger=[LAYOUT.at("ledger.csv")] if LAYOUT.ledgers else [],
         notebooks=[LAYOUT.at(f"notebooks/{name}.html") for name in LAYOUT.notebooks],
         experiments=LAYOUT.experiment_files(LAYOUT.chosen_studies),
-        errata=LAYOUT.errata,
+        errata=LAYOUT.study_files("errata.yaml", *LAYOUT.chosen_studies),
         code=LAYOUT.report_code,
     output:
         page=LAYOUT.at("report/index.html"),
+        assumed=LAYOUT.at("assumed.json"),
+        errata=LAYOUT.at("errata.json"),
     log:
         LAYOUT.log("build_report"),
     benchmark:

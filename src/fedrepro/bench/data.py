@@ -12,10 +12,9 @@ from pathlib import Path
 import pandas as pd
 
 from fedrepro.bench.common import two_at_a_time, write
-from fedrepro.core import streams
+from fedrepro.core import parts, streams
 from fedrepro.data.catalogue import present
 from fedrepro.data.dataset import Source
-from fedrepro.data.datasets import DATASETS
 
 #: parameters that ask for all of a data set, where the defaults do not
 WHOLE = {"shakespeare": {"roles": "all", "samples": 0}}
@@ -25,7 +24,7 @@ def measure(name: str, mode: str, folders: tuple[Path, ...]) -> dict:
     """One data set made or read, in this process."""
     parameters = WHOLE.get(name, {}) if mode == "real" else {}
     begin = time.perf_counter()
-    data = DATASETS[name].load(Source(streams.generator(name, -1, "data"), mode, folders), **parameters)
+    data = parts.dataset(name).load(Source(streams.generator(name, -1, "data"), mode, folders), **parameters)
     seconds = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"data": name, "kind": data.kind, "samples": len(data.train), "seconds": seconds, "peak_mb": round(peak)}
@@ -33,9 +32,10 @@ def measure(name: str, mode: str, folders: tuple[Path, ...]) -> dict:
 
 def main(arguments: list[str]) -> int:
     folders = tuple(map(Path, arguments))
-    here = [n for n, e in DATASETS.items() if e.files and present(e.files, folders)]
+    names_of = {n: e.files for n in parts.modules("datasets") if (e := parts.dataset(n)).files}
+    here = [name for name, files in names_of.items() if present(files, folders)]
     rows, totals = [], {}
-    for mode, names in (("standin", [n for n, e in DATASETS.items() if e.files]), ("real", here)):
+    for mode, names in (("standin", list(names_of)), ("real", here)):
         begin = time.perf_counter()
         rows += two_at_a_time(measure, names, [mode] * len(names), [folders] * len(names))
         totals[mode] = time.perf_counter() - begin

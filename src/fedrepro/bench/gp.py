@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from fedrepro.bench.common import write
-from fedrepro.core import streams
+from fedrepro.core import parts, streams
 from fedrepro.core.algorithm import Problem
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
@@ -27,8 +27,6 @@ from fedrepro.core.initial import build
 from fedrepro.core.rounds import Participation, Plan, Replicate, advance
 from fedrepro.core.task import Task
 from fedrepro.data.dataset import Source
-from fedrepro.data.datasets import DATASETS
-from fedrepro.models import MODELS
 from fedrepro.studies.fgpr.algorithms.fgpr import FGPR
 from fedrepro.studies.fgpr.algorithms.gp_separate import GPSeparate
 from fedrepro.studies.fgpr.gp.maximum import MINIMA
@@ -43,7 +41,7 @@ def federations(runs: int) -> dict[int, Federation]:
     parts, start = {}, 0
     xs, ys = [], []
     for seed in range(runs):
-        data = DATASETS["multi_fidelity"].load(Source(streams.generator("bench", seed, "data")), function="currin")
+        data = parts.dataset("multi_fidelity").load(Source(streams.generator("bench", seed, "data")), function="currin")
         sizes = np.bincount(data.train.client)
         parts[seed] = (start + np.arange(len(data.train)), np.cumsum([0, *sizes]))
         start += len(data.train)
@@ -116,7 +114,7 @@ def together(data: dict[int, Federation], plan: Plan, task: Task, shared: bool) 
 def measure(runs: int = RUNS, repeats: int = 3) -> tuple[pd.DataFrame, float]:
     """Seconds of both ways, and the largest difference of their θ."""
     data = federations(runs)
-    task = Task(build(MODELS["gaussian_process"], (2,), 1, streams.torch_generator("bench", 0, "init")).double())
+    task = Task(build(parts.model("gaussian_process"), (2,), 1, streams.torch_generator("bench", 0, "init")).double())
     start = [v.item() for v in task.parameters().values()]
     plan = Plan("bench", ROUNDS, WORK, Participation(), evaluate_every=10**9, client_metrics="never")
     rows, apart = [], 0.0

@@ -23,16 +23,14 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from fedrepro.algorithms import ALGORITHMS
 from fedrepro.bench.common import beginning_with, iqr, times_as_long, write, write_figure
 from fedrepro.bench.rounds import one_run
-from fedrepro.core import streams
+from fedrepro.core import parts, streams
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.initial import build
 from fedrepro.core.rounds import advance
 from fedrepro.core.task import Task
-from fedrepro.models import MODELS
 from fedrepro.report.plotting import COLOURS, figure
 from fedrepro.workflow.train_job import keep_freed_memory
 
@@ -56,8 +54,8 @@ def softmax_round(clients: int, drawn: int) -> Round:
     x = torch.from_numpy(rng.standard_normal((rows, INPUTS), dtype=np.float32))
     y = torch.from_numpy(rng.integers(0, CLASSES, rows))
     data = Federation(Holdings(Samples(x, y), np.arange(rows), np.arange(clients + 1) * SAMPLES))
-    model = build(MODELS["softmax"], (INPUTS,), CLASSES, streams.torch_generator("bench", 0, "init"))
-    return _round(Task(model), data, LocalWork(epochs=5, batch=SAMPLES), drawn, ALGORITHMS["fedavg"](lr=0.05))
+    model = build(parts.model("softmax"), (INPUTS,), CLASSES, streams.torch_generator("bench", 0, "init"))
+    return _round(Task(model), data, LocalWork(epochs=5, batch=SAMPLES), drawn, parts.algorithm("fedavg")(lr=0.05))
 
 
 def gp_round(devices: int) -> Round:
@@ -67,8 +65,8 @@ def gp_round(devices: int) -> Round:
     x = torch.from_numpy(rng.uniform(size=(rows, 2)))
     y = torch.sin(6 * x[:, 0]) + 0.1 * torch.from_numpy(rng.normal(size=rows))
     data = Federation(Holdings(Samples(x, y), np.arange(rows), np.arange(devices + 1) * 64))
-    model = build(MODELS["gaussian_process"], (2,), 1, streams.torch_generator("bench", 0, "init")).double()
-    return _round(Task(model), data, LocalWork(steps=5, batch=32), devices, ALGORITHMS["fgpr"](lr=0.01))
+    model = build(parts.model("gaussian_process"), (2,), 1, streams.torch_generator("bench", 0, "init")).double()
+    return _round(Task(model), data, LocalWork(steps=5, batch=32), devices, parts.algorithm("fgpr")(lr=0.01))
 
 
 def _round(task: Task, data: Federation, work: LocalWork, drawn: int, algorithm) -> Round:

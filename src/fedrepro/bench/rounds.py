@@ -19,10 +19,10 @@ import torch.nn.functional as F
 from torch import nn
 from torch.func import functional_call
 
-from fedrepro.algorithms import ALGORITHMS
+from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.bench import peers
 from fedrepro.bench.common import beginning_with, iqr, times_as_long
-from fedrepro.core import streams
+from fedrepro.core import parts, streams
 from fedrepro.core.algorithm import Algorithm, Problem
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
@@ -30,12 +30,11 @@ from fedrepro.core.initial import build
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation, Plan, Replicate, advance, train
 from fedrepro.core.task import Task
-from fedrepro.models import MODELS
 
 LR, CLASSES = 0.05, 10
 #: the engine's strategies, and the loop by hand
 WAYS = ("loop", "vmap", "bare")
-FEDAVG = ALGORITHMS["fedavg"](lr=LR)
+FEDAVG = FedAvg(lr=LR)
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Case:
 
     def build(self, dtype: torch.dtype = torch.float32) -> nn.Module:
         start = streams.torch_generator("bench", 0, "init")
-        return build(MODELS[self.model], self.shape, CLASSES, start, **self.hyper).to(dtype)
+        return build(parts.model(self.model), self.shape, CLASSES, start, **self.hyper).to(dtype)
 
     def federation(self, dtype: torch.dtype = torch.float32) -> Federation:
         """Clients with as many samples as they take in a round."""

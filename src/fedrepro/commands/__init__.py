@@ -1,0 +1,1 @@
+"""The `fedrepro` command, and the commands behind make."""

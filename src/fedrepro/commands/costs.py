@@ -23,11 +23,10 @@ from pathlib import Path
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from fedrepro.core import parts
 from fedrepro.core.experiment import Experiment
 from fedrepro.core.federation import LocalWork
-from fedrepro.data.datasets import DATASETS
 from fedrepro.files import read_json
-from fedrepro.models import MODELS
 
 GPU_RATE = 2_000.0  # GFLOP/s that small batches are assumed to reach: a tenth of a 20-TFLOP/s card
 GPU_STEP = 1e-3  # seconds a step at least: about 100 kernels of 10 µs
@@ -77,7 +76,7 @@ def step_flops(e: Experiment, samples: int) -> float:
 @functools.cache
 def _sample_flops(model: str, shape: tuple[int, ...], outputs: int) -> float:
     arguments = json.loads(model)
-    make = MODELS[arguments.pop("name")]
+    make = parts.model(arguments.pop("name"))
     text = len(shape) == 1
     counted = (COUNTED_WINDOW,) if text else shape
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
@@ -123,7 +122,7 @@ class Sizes:
         """Of every data set once, of those that differ by seed once a seed."""
         bytes_of = {}
         for e in experiments:
-            entry = DATASETS[e.spec["dataset"]["name"]]
+            entry = parts.dataset(e.spec["dataset"]["name"])
             parameters = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
             _, total = entry.size(**parameters)
             each = total * self.sample.get(e.spec["dataset"]["name"], SAMPLE_BYTES)

@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedrepro.algorithms import ALGORITHMS
 from fedrepro.commands import costs
+from fedrepro.core import parts
 from fedrepro.core.config import read_yaml
 from fedrepro.core.experiment import Experiment, seeds_of
 from fedrepro.core.federation import LocalWork
-from fedrepro.data.datasets import DATASETS
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.workflow.layout import Layout
@@ -72,7 +71,7 @@ def unknown_pace(e: Experiment, flops: float, rate: float) -> float:
 
 def gradient_steps(e: Experiment, algorithm: str, seeds: int) -> int:
     """Rounds × clients a round × local steps × settings × seeds; a method without rounds takes none."""
-    if not ALGORITHMS[e.methods(algorithm)[0]].iterative:  # the methods of one job run alike
+    if not parts.algorithm(e.methods(algorithm)[0]).iterative:  # the methods of one job run alike
         return 0
     clients = _clients(e)
     asked = e.spec["participation"]["clients"]
@@ -94,7 +93,7 @@ def _clients(e: Experiment) -> int:
 
 def _size(e: Experiment) -> tuple[int | None, int]:
     parameters = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
-    return DATASETS[e.spec["dataset"]["name"]].size(**parameters)
+    return parts.dataset(e.spec["dataset"]["name"]).size(**parameters)
 
 
 @dataclass(frozen=True)

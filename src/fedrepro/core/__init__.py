@@ -1,1 +1,1 @@
-"""The engine: the only communication-round loop, client execution, parameters, streams, checkpoints."""
+"""The simulator: experiments as data, clients, rounds, parameters, random streams, checkpoints."""

@@ -21,7 +21,7 @@ from yaml.resolver import Resolver
 
 from fedrepro.errors import UserError, nearest
 
-ROOT = Path(__file__).resolve().parents[2]  # the checkout: the package is installed in place
+ROOT = Path(__file__).resolve().parents[3]  # the checkout: the package is installed in place
 SCHEMAS = ROOT / "workflow" / "schemas"
 
 

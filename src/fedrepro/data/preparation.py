@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fedrepro.core import streams
+from fedrepro.core import parts, streams
 from fedrepro.data import dataset as data_files
-from fedrepro.data import federation_files as federation_files
+from fedrepro.data import federation_files
 from fedrepro.data.dataset import Source
-from fedrepro.data.datasets import DATASETS
 from fedrepro.data.inside import INSIDE
-from fedrepro.data.partitions import PARTITIONS
 from fedrepro.files import sha256, write_json
 
 
@@ -32,7 +30,7 @@ def prepare_data(
     for seed in seeds:
         rng = streams.generator(dataset_id, seed, "data")
         source = Source(rng, mode, tuple(map(Path, folders)), fetch)
-        datasets[seed] = DATASETS[spec["name"]].load(source, **parameters)
+        datasets[seed] = parts.dataset(spec["name"]).load(source, **parameters)
     data_files.save(out, datasets)
     first = datasets[seeds[0]]
     write_json(
@@ -61,7 +59,7 @@ def partition_data(
     for seed in seeds:
         rng = streams.generator(federation_id, seed, "partition")
         data = datasets[seed if seed in datasets else -1]
-        assignments[seed] = PARTITIONS[spec["name"]](data, rng, **parameters)
+        assignments[seed] = parts.partition(spec["name"])(data, rng, **parameters)
         if cut:
             assignments[seed] = cut(
                 assignments[seed], streams.generator(federation_id, seed, "partition", "inside"), **inside

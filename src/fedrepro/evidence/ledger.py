@@ -31,11 +31,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fedrepro.core.config import read_yaml, validate
 from fedrepro.core.experiment import SCALES
 from fedrepro.errors import UserError, nearest
 from fedrepro.evidence import quantities
-from fedrepro.evidence.expressions import check_expression, evaluate
+from fedrepro.evidence.expressions import evaluate
 from fedrepro.evidence.intervals import Interval, at_least, difference, interval, within
 from fedrepro.evidence.quantities import Measured, Untested, measure
 from fedrepro.files import write_atomically
@@ -122,9 +121,10 @@ def judge(claims: dict, tables: dict[str, pd.DataFrame], published: pd.DataFrame
 
 
 def merge(ledgers: Iterable[Path], out: Path) -> None:
-    """The verdicts of several studies in one ledger."""
-    rows = [pd.read_csv(path) for path in ledgers]
-    write_atomically(out, (pd.concat(rows) if rows else pd.DataFrame(columns=COLUMNS)).to_csv(index=False))
+    """All verdicts in one ledger, each claim once."""
+    rows = [frame for path in ledgers if len(frame := pd.read_csv(path))]
+    merged = pd.concat(rows).drop_duplicates("claim") if rows else pd.DataFrame(columns=COLUMNS)
+    write_atomically(out, merged.to_csv(index=False))
 
 
 def _judge_claim(claim: dict, study: str, tables: dict, published: pd.DataFrame | None, scale: str) -> dict:
@@ -253,26 +253,3 @@ def _printed(claim: dict, study: str, published: pd.DataFrame | None) -> tuple[f
         case "trend":
             text = f"{claim['direction']} with {claim['ours']['along']}"
     return number, text
-
-
-def load_claims(path: str | Path) -> dict:
-    """The claims file, valid by the schema, with sound expressions and no id twice; else UserError."""
-    claims = read_yaml(Path(path))
-
-    def by_id(place: list) -> list:
-        if len(place) < 2 or not isinstance(claims["claims"][place[1]], dict):
-            return place
-        return [claims["claims"][place[1]].get("id", f"claim {place[1] + 1}"), *place[2:]]
-
-    validate(claims, "claims", path, place=by_id)
-    seen = set()
-    for claim in claims["claims"]:
-        if claim["id"] in seen:
-            raise UserError(f"{path}: claims: the id '{claim['id']}' is there twice")
-        seen.add(claim["id"])
-        if claim["kind"] == "consistency":
-            try:
-                check_expression(claim["expression"], claim["numbers"])
-            except ValueError as error:
-                raise UserError(f"{path}: {claim['id']}.expression: {error}") from error
-    return claims

@@ -1,13 +1,11 @@
-"""What the papers print: config/published/<study>.csv, the one place that has these numbers."""
+"""What the papers print: config/studies/<study>/published.csv, the one place that has these numbers."""
 
 from __future__ import annotations
 
-import functools
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
-
-from fedrepro.core.config import ROOT
 
 
 class Printed(NamedTuple):
@@ -20,8 +18,7 @@ class Printed(NamedTuple):
         return f"{self.value:.3f} ± {self.spread:.3f}"
 
 
-@functools.cache
-def printed(study: str) -> dict[str, Printed]:
-    """Id → number, of all that the study's file has."""
-    table = pd.read_csv(ROOT / "config" / "published" / f"{study}.csv")
+def read_printed(path: Path) -> dict[str, Printed]:
+    """Id → number, of all that a study's file has."""
+    table = pd.read_csv(path)
     return {row.id: Printed(row.value, row.spread) for row in table.itertuples()}

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
+from fedrepro.core import parts
 from fedrepro.core.metrics import COLUMNS
+from fedrepro.evidence.published import Printed
 from fedrepro.files import read_json, write_atomically
 
 #: all columns of a tidy table
 TABLE_COLUMNS = [*COLUMNS, "data", "diverged"]
 RUN = ["algorithm", "setting", "seed"]
+
+
+class Tables(dict[str, pd.DataFrame]):
+    """What an artefact is drawn from: each experiment's tidy table by its name, its samples as `<name>.data`, and the
+    numbers that the paper prints, by id."""
+
+    def __init__(
+        self,
+        frames: Mapping[str, pd.DataFrame] = MappingProxyType({}),
+        printed: Mapping[str, Printed] = MappingProxyType({}),
+    ):
+        super().__init__(frames)
+        self.printed = printed
 
 
 def collect_metrics(study: str, shards: Sequence[Path], out: Path) -> None:
@@ -29,8 +44,8 @@ def collect_metrics(study: str, shards: Sequence[Path], out: Path) -> None:
         frame["diverged"] = [run in gone for run in zip(frame["setting"], frame["seed"], strict=True)]
         frames.append(frame)
     table = pd.concat(frames, ignore_index=True)[TABLE_COLUMNS]
-    if importlib.util.find_spec(f"fedrepro.measures.{study}"):
-        derived = importlib.import_module(f"fedrepro.measures.{study}").measure(table)
+    if module := parts.study_module(study, "measures"):
+        derived = importlib.import_module(module).measure(table)
         table = pd.concat([table, derived], ignore_index=True)[TABLE_COLUMNS]
     write_atomically(out, table.to_parquet(None, index=False))
 

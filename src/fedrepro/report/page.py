@@ -16,14 +16,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from fedrepro import __version__
+from fedrepro.files import write_atomically
 from fedrepro.report.artefacts import read_artefacts
 from fedrepro.report.claims import link_claims, read_claims, summary_of
 from fedrepro.report.cost import cost_of
 from fedrepro.report.formats import MAX_ROWS, relative_url
 from fedrepro.report.gather import read_failures, read_manifests, read_records
 from fedrepro.report.speed import read_speed
-
-__all__ = ["build_report"]
 
 SCALE_NOTES = {
     "smoke": "Smoke scale only shows that everything runs: its numbers say nothing about the papers.",
@@ -90,8 +89,5 @@ def build_report(results: Path, output: Path, *, scale: str, studies: list[str],
         summary=summary_of(claims, shown),
         version=__version__,
     )
-    output.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = output.with_name(output.name + ".tmp")
-    unfinished.write_text(page, encoding="utf-8", newline="\n")
-    unfinished.replace(output)
+    write_atomically(output, page)
     return output

@@ -24,6 +24,8 @@ from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, 
 #: Okabe & Ito's palette, in the order in which curves are drawn
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 PUBLISHED = {"color": "#000000", "linestyle": (0, (1, 2)), "linewidth": 1.2}
+#: what the function of a figure returns: the figure, and the numbers in it
+Drawn = tuple[Figure, pd.DataFrame]
 #: of a federation's picture: bars that are told apart, entries of a legend
 FEW_CLIENTS, FEW_CLASSES = 40, 12
 

@@ -9,7 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from fedrepro.core import parts
 from fedrepro.data.dataset import load
+from fedrepro.evidence.published import read_printed
+from fedrepro.evidence.tables import Tables
 from fedrepro.files import read_json, sha256, write_atomically, write_json
 from fedrepro.report import plotting
 
@@ -20,17 +23,19 @@ def render_artefact(
     tables: Sequence[Path],
     manifests: Sequence[Path],
     samples: Sequence[Path],
+    published: Path | None,
     code: Sequence[str],
     out: Path,
 ) -> None:
     """Write `out`.csv, .svg, .png and .json. `out` lies in results/<scale>/artefacts/<study>/.
 
-    The drawing function gets each experiment's table by its name, and its samples as `<name>.data`.
+    The drawing function gets `Tables`: each experiment's table, the samples it asks for, and the printed numbers.
     """
     study, name = spec["id"].split("/")
-    draw = getattr(importlib.import_module(f"fedrepro.artefacts.{study}"), name)
+    draw = getattr(importlib.import_module(parts.artefact_module(study, name)), name)
     frames = {path.stem: pd.read_parquet(path) for path in tables}
-    drawn = draw(frames | {f"{n}.data": _samples(p) for n, p in zip(spec.get("data", []), samples, strict=True)})
+    shown = {f"{n}.data": _samples(path) for n, path in zip(spec.get("data", []), samples, strict=True)}
+    drawn = draw(Tables(frames | shown, read_printed(published) if published else {}))
     picture, numbers = drawn if spec["kind"] == "figure" else (plotting.table_figure(drawn, spec["title"]), drawn)
     for kind in ("svg", "png"):
         write_atomically(out.with_suffix(f".{kind}"), plotting.save(picture, kind))

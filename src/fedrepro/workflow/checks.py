@@ -16,9 +16,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from fedrepro.core import parts
 from fedrepro.core.config import ROOT, validate
 from fedrepro.core.experiment import Experiment
 from fedrepro.errors import UserError, nearest
+from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import sha256, sha256_of, write_atomically
 
 _REMEMBERED = Path(".snakemake") / "fedrepro"
@@ -33,8 +35,6 @@ def check_once(experiments: Iterable[Experiment], claims: Iterable[Path] = ()) -
     mark = _REMEMBERED / f"checked-{sha256_of([code, config])[:32]}"
     if mark.exists():
         return
-    from fedrepro.evidence.ledger import load_claims  # here: with nothing to check, pandas need not be imported
-
     check_all(experiments)
     for path in claims:
         load_claims(path)
@@ -44,29 +44,25 @@ def check_once(experiments: Iterable[Experiment], claims: Iterable[Path] = ()) -
 
 def check_all(experiments: Iterable[Experiment]) -> None:
     """Raise a one-line UserError for the first name or value that the code does not know."""
-    from fedrepro.algorithms import ALGORITHMS
-    from fedrepro.data.datasets import DATASETS
     from fedrepro.data.inside import INSIDE
-    from fedrepro.data.partitions import PARTITIONS
-    from fedrepro.models import MODELS
 
     for e in experiments:
-        loads = {name: entry.load for name, entry in DATASETS.items()}
-        _check_named(e, "dataset", e.spec["dataset"], loads, skip=1)
+        _check_named(e, "dataset", e.spec["dataset"], lambda name: parts.dataset(name).load, skip=1)
         partition = dict(e.spec["partition"])
         inside = partition.pop("inside", None)
-        _check_named(e, "partition", partition, PARTITIONS, skip=2)
+        _check_named(e, "partition", partition, parts.partition, skip=2)
         if inside is not None:
-            _check_named(e, "partition.inside", inside, INSIDE, skip=2)
-        _check_named(e, "model", e.spec["model"], MODELS, skip=2)
+            if inside["name"] not in INSIDE:
+                name = inside["name"]
+                raise UserError(f"{e.path}: partition.inside.name: '{name}' is unknown{nearest(name, INSIDE)}")
+            _check_arguments(e, "partition.inside", inside, INSIDE[inside["name"]], skip=2)
+        _check_named(e, "model", e.spec["model"], parts.model, skip=2)
         for algorithm in e.spec["algorithms"]:
             where = f"algorithms.{algorithm}"
             for method in e.methods(algorithm):
-                if method not in ALGORITHMS:
-                    key = f"{where}.method" if method != algorithm else where
-                    raise UserError(f"{e.path}: {key}: algorithm '{method}' is unknown{nearest(method, ALGORITHMS)}")
+                _check_usable(e, f"{where}.method" if method != algorithm else where, "algorithms", method)
             for setting, hyper in e.settings(algorithm).items():
-                make = ALGORITHMS[e.method_of(algorithm, setting)]
+                make = parts.algorithm(e.method_of(algorithm, setting))
                 validate(hyper, parameter_schema(make, skip=0), e.path, where)
                 try:
                     make.from_config(hyper)
@@ -74,12 +70,21 @@ def check_all(experiments: Iterable[Experiment]) -> None:
                     raise UserError(f"{e.path}: {where}{f' ({setting})' if setting else ''}: {error}") from None
 
 
-def _check_named(e: Experiment, section: str, spec: dict[str, Any], registry: dict[str, Callable], skip: int) -> None:
-    spec = dict(spec)
-    name = spec.pop("name")
-    if name not in registry:
-        raise UserError(f"{e.path}: {section}.name: '{name}' is unknown{nearest(name, registry)}")
-    validate(spec, parameter_schema(registry[name], skip, smallest=0), e.path, section)
+def _check_usable(e: Experiment, where: str, kind: str, name: str) -> None:
+    """A part must be shared or the study's own: studies do not use each other's."""
+    known = parts.usable_by(e.study, kind)
+    if name not in known:
+        raise UserError(f"{e.path}: {where}: {kind[:-1]} '{name}' is unknown{nearest(name, known)}")
+
+
+def _check_named(e: Experiment, section: str, spec: dict[str, Any], load: Callable[[str], Callable], skip: int) -> None:
+    _check_usable(e, f"{section}.name", f"{section}s", spec["name"])
+    _check_arguments(e, section, spec, load(spec["name"]), skip)
+
+
+def _check_arguments(e: Experiment, section: str, spec: dict[str, Any], make: Callable, skip: int) -> None:
+    given = {key: value for key, value in spec.items() if key != "name"}
+    validate(given, parameter_schema(make, skip, smallest=0), e.path, section)
 
 
 def parameter_schema(make: Callable, skip: int, smallest: int | None = None) -> dict[str, Any]:

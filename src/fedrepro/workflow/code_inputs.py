@@ -1,8 +1,7 @@
 """Which library files a job runs on.
 
 A job's inputs include these files, so that editing an algorithm re-runs its own jobs and no others. The import
-graph is read from the source, without importing anything. The registries (`algorithms/__init__` and its like)
-are not followed: a job depends on the one method it names, not on all that are listed beside it.
+graph is read from the source, without importing anything. An `__init__.py` that only has a docstring does not count.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from fedrepro.core import parts
 from fedrepro.core.config import ROOT
 
 SOURCE = ROOT / "src"
-REGISTRIES = frozenset(f"fedrepro.{name}" for name in ("algorithms", "datasets", "models", "partitions"))
 
 
 @cache
@@ -25,31 +24,11 @@ def files_behind(*modules: str) -> tuple[str, ...]:
     pending = list(modules)
     while pending:
         module = pending.pop()
-        if module in seen or module in REGISTRIES:
+        if module in seen or not _has_code(module):
             continue
         seen.add(module)
         pending.extend(_imports(module))
     return tuple(sorted(str(_file(m).relative_to(ROOT)) for m in seen))
-
-
-@cache
-def module_of(registry: str, name: str) -> str:
-    """The module that defines the entry `name` of a registry: module_of("algorithms", "fedavg")."""
-    package = f"fedrepro.{registry}"
-    tree = _tree(package)
-    defined_in = {
-        alias.asname or alias.name: node.module
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant) and key.value == name:
-                    names = [n.id for n in ast.walk(value) if isinstance(n, ast.Name) and n.id in defined_in]
-                    return next(defined_in[n] for n in reversed(names))
-    raise KeyError(f"{name} is not in fedrepro.{registry}")
 
 
 def read_all() -> None:
@@ -61,13 +40,18 @@ def read_all() -> None:
 
 def training_files(methods: Iterable[str], model: str) -> tuple[str, ...]:
     """What a training job of `methods` on `model` runs on."""
-    of_methods = (module_of("algorithms", method) for method in methods)
-    return files_behind("fedrepro.workflow.train_job", *of_methods, module_of("models", model))
+    of_methods = (parts.module_of("algorithms", method) for method in methods)
+    return files_behind("fedrepro.workflow.train_job", *of_methods, parts.module_of("models", model))
 
 
 @cache
 def _tree(module: str) -> ast.Module:
     return ast.parse(_file(module).read_text())
+
+
+def _has_code(module: str) -> bool:
+    """Whether a module is more than its docstring."""
+    return any(not isinstance(node, ast.Expr) for node in _tree(module).body)
 
 
 @cache

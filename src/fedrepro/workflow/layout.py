@@ -13,13 +13,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fedrepro.core import parts
 from fedrepro.core.config import data_folders, validate
-from fedrepro.core.experiment import Experiment, check_study, load_artefacts, load_experiments, seeds_of, select
+from fedrepro.core.experiment import Experiment, load_artefacts, load_experiments, seeds_of, select
+from fedrepro.core.study import load_studies
 from fedrepro.data.catalogue import present
-from fedrepro.data.datasets import DATASETS
 from fedrepro.errors import UserError
+from fedrepro.evidence.claim_files import load_claims, quantities_of
 from fedrepro.workflow.checks import check_once
-from fedrepro.workflow.code_inputs import ROOT, files_behind, module_of, training_files
+from fedrepro.workflow.code_inputs import ROOT, files_behind, training_files
 
 
 class Places(NamedTuple):
@@ -59,13 +61,11 @@ class Layout:
         if not re.fullmatch(r"[^{}\x00-\x1f\x7f]{1,1000}", config["results"]):
             raise UserError("results: a folder's name without braces and control characters is needed")
         self.results = f"{config['results'].rstrip('/')}/{self.scale}"
+        self.declared = load_studies(self.folder)
         self.experiments = load_experiments(self.folder, self.scale)
         self.artefacts = load_artefacts(self.folder, self.experiments)
         self.chosen = select(self.only, self.artefacts)
-        claims = sorted((self.folder / "claims").glob("*.yaml"))
-        for path in claims:
-            check_study(path)
-        check_once(self.experiments.values(), claims)
+        check_once(self.experiments.values(), [p for s in self.declared.values() if (p := s.file("claims.yaml"))])
 
     # -- what is asked for ---------------------------------------------------------------------------------
 
@@ -94,14 +94,15 @@ class Layout:
     def artefact_files(self, artefact: str) -> list[str]:
         return [self.at(f"artefacts/{artefact}.{suffix}") for suffix in ("csv", "svg", "png", "json")]
 
-    def study_files(self, study: str) -> list[str]:
+    def study_targets(self, study: str) -> list[str]:
         """Everything that one study ends in."""
         files = [f for a in self.artefacts_of(study) for f in self.artefact_files(a)]
         return [*files, self.at(f"ledgers/{study}.csv"), self.at(f"notebooks/{study}.html")]
 
     def targets(self) -> dict[str, list[str]]:
         """What can be asked for by name: every study and every artefact, with its files."""
-        return {s: self.study_files(s) for s in self.studies} | {a: self.artefact_files(a) for a in self.artefacts}
+        artefacts = {a: [*self.artefact_files(a), *self._ledgers_of([a])] for a in self.artefacts}
+        return {s: self.study_targets(s) for s in self.studies} | artefacts
 
     # -- paths ---------------------------------------------------------------------------------------------
 
@@ -129,7 +130,7 @@ class Layout:
 
     def data_shard(self, dataset_id: str, shard: str) -> str:
         """Data that does not depend on the seed is prepared once."""
-        return shard if DATASETS[self.datasets[dataset_id]["name"]].seeded else "all"
+        return shard if parts.dataset(self.datasets[dataset_id]["name"]).seeded else "all"
 
     def data_seeds(self, wildcards) -> list[int]:
         return [-1] if wildcards.shard == "all" else seeds_of(wildcards.shard)
@@ -137,7 +138,7 @@ class Layout:
     def real_files(self, wildcards) -> list[str]:
         """The config files that a data set reads, and the real files that are there: data is prepared anew when these
         come, go or change. With data: real, what the job itself fetches into the cache does not count."""
-        entry = DATASETS[self.datasets[wildcards.dataset]["name"]]
+        entry = parts.dataset(self.datasets[wildcards.dataset]["name"])
         folders = {"standin": [], "real": self.data_folders[:-1], "auto": self.data_folders}[self.data]
         here = present(entry.files, list(map(Path, folders))) if entry.files else None
         return [*entry.reads, *(str(path) for path in (here[1].values() if here else ()))]
@@ -176,49 +177,84 @@ class Layout:
     def _data_file(self, dataset_id: str, shard: str) -> str:
         return self.at(f"data/{dataset_id}/{self.data_shard(dataset_id, shard)}.npz")
 
-    def study_tables(self, study: str) -> list[str]:
-        return [self.at(f"tables/{e.id}.parquet") for e in self.experiments.values() if e.study == study]
+    def judging(self, wildcards: Any) -> dict[str, list[str]]:
+        """The files that a ledger is judged from."""
+        study = wildcards.ledger.split("/")[0]
+        mine = [e for e in self.experiments.values() if e.study == study]
+        if "/" in wildcards.ledger:
+            mine = self._experiments_of(wildcards.ledger, "experiments")
+        return {
+            "claims": self.study_files("claims.yaml", study),
+            "published": self.study_files("published.csv", study),
+            "tables": [self.at(f"tables/{e.id}.parquet") for e in mine],
+            "manifests": [f for e in mine for f in self._run_files(e, "json")],
+        }
 
-    def study_manifests(self, study: str) -> list[str]:
-        return [f for e in self.experiments.values() if e.study == study for f in self._run_files(e, "json")]
+    def resting_on(self, artefact: str) -> list[str]:
+        """Ids of the claims that need no other experiments than an artefact's own."""
+        study, shown = self.artefacts[artefact]["study"], set(self.artefacts[artefact]["experiments"])
+        path = self.declared[study].file("claims.yaml")
+        needed = {c["id"]: {e for e, _ in quantities_of(c)} for c in load_claims(path)["claims"]} if path else {}
+        return [claim for claim, experiments in needed.items() if experiments and experiments <= shown]
+
+    def asked_claims(self, wildcards: Any) -> list[str] | None:
+        """Ids of the claims that a ledger has; None for all of its study."""
+        return self.resting_on(wildcards.ledger) if "/" in wildcards.ledger else None
+
+    @property
+    def ledgers(self) -> list[str]:
+        """One per whole study; of the others, one per chosen artefact."""
+        alone = [a for a in self.chosen if a.split("/")[0] not in self.whole_studies]
+        return self._ledgers_of([*self.whole_studies, *alone])
+
+    def _ledgers_of(self, names: list[str]) -> list[str]:
+        """The ledgers of studies (`dfl`) and artefacts (`dfl/fig3b`) that have claims."""
+        return [self.at(f"ledgers/{n}.csv") for n in names if self.declared[n.split("/")[0]].file("claims.yaml")]
+
+    def notebook_inputs(self, wildcards: Any) -> dict[str, list[str]]:
+        """What a notebook shows: a study's results, or in the overview those of all studies."""
+        name = wildcards.notebook
+        if name == "overview":
+            errata = self.study_files("errata.yaml", *self.whole_studies)
+            return {
+                "results": [self.at("ledger.csv"), *errata],
+                "experiments": self.experiment_files(self.whole_studies),
+            }
+        artefacts = [f for a in self.artefacts_of(name) for f in self.artefact_files(a)]
+        return {"results": [*artefacts, self.at(f"ledgers/{name}.csv")], "experiments": self.experiment_files([name])}
 
     def experiment_files(self, studies: list[str]) -> list[str]:
         """The experiments' own files: the report and the notebooks list what is assumed in them."""
         return [str(e.path) for e in self.experiments.values() if e.study in studies]
 
-    def study_config(self, study: str, kind: str, suffix: str) -> list[str]:
-        """config/<kind>/<study>.<suffix>, if there is one."""
-        path = self.folder / kind / f"{study}.{suffix}"
-        return [str(path)] if path.exists() else []
-
-    @property
-    def errata(self) -> list[str]:
-        """The list of the papers' errata, if there is one."""
-        path = self.folder / "errata.yaml"
-        return [str(path)] if path.exists() else []
+    def study_files(self, name: str, *studies: str) -> list[str]:
+        """The file of that name (`published.csv`, `errata.yaml`) of each of the studies that has one."""
+        return [path for study in studies for path in self.declared[study].files(name)]
 
     # -- code ----------------------------------------------------------------------------------------------
 
     def dataset_code(self, wildcards) -> list[str]:
         name = self.datasets[wildcards.dataset]["name"]
-        return list(files_behind("fedrepro.data.preparation", module_of("datasets", name)))
+        return list(files_behind("fedrepro.data.preparation", parts.module_of("datasets", name)))
 
     def partition_code(self, wildcards) -> list[str]:
         name = self.partitions[f"{wildcards.dataset}/{wildcards.partition}"]["name"]
         return list(
-            files_behind("fedrepro.data.preparation", "fedrepro.report.plotting", module_of("partitions", name))
+            files_behind("fedrepro.data.preparation", "fedrepro.report.plotting", parts.module_of("partitions", name))
         )
 
     def training_code(self, wildcards) -> list[str]:
         e = self.experiment(wildcards)
         return list(training_files(e.methods(wildcards.algorithm), e.spec["model"]["name"]))
 
-    def study_code(self, package: str, study: str) -> list[str]:
-        """What draws (artefacts) or collects (measures) a study's results: the study's module, if it has one, and
-        the module that calls it."""
-        caller = {"artefacts": "fedrepro.report.rendering", "measures": "fedrepro.evidence.tables"}[package]
-        path = ROOT / "src" / "fedrepro" / package / f"{study}.py"
-        return list(files_behind(caller, *([f"fedrepro.{package}.{study}"] if path.exists() else [])))
+    def measures_code(self, study: str) -> list[str]:
+        """What collects a study's results."""
+        module = parts.study_module(study, "measures")
+        return list(files_behind("fedrepro.evidence.tables", *([module] if module else [])))
+
+    def artefact_code(self, artefact: str) -> list[str]:
+        """What draws a figure or table."""
+        return list(files_behind("fedrepro.report.rendering", parts.artefact_module(*artefact.split("/"))))
 
     @property
     def ledger_code(self) -> list[str]:
@@ -232,7 +268,7 @@ class Layout:
     def report_code(self) -> list[str]:
         page = (ROOT / "src" / "fedrepro" / "report").glob("page.*")
         return [
-            *files_behind("fedrepro.report", "fedrepro.evidence.assumptions"),
+            *files_behind("fedrepro.report.page", "fedrepro.evidence.assumptions"),
             *(str(p.relative_to(ROOT)) for p in sorted(page)),
         ]
 

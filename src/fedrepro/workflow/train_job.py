@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fedrepro.algorithms import ALGORITHMS
-from fedrepro.core import streams
+from fedrepro.core import parts, streams
 from fedrepro.core.algorithm import Problem
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.clients import Work, calibrate, strategy
@@ -37,7 +36,6 @@ from fedrepro.data import federation_files as federation_files
 from fedrepro.errors import UserError
 from fedrepro.evidence import provenance
 from fedrepro.files import read_json, sha256_of, write_atomically, write_json
-from fedrepro.models import MODELS
 from fedrepro.workflow.code_inputs import training_files
 
 #: bytes of images that are scaled when they are read, not beforehand
@@ -139,7 +137,7 @@ def prepare(
     any_data = next(iter(datasets.values()))
     arguments = {k: v for k, v in spec["model"].items() if k != "name"}
     shape, outputs = any_data.train.shape, any_data.outputs
-    model = build(MODELS[spec["model"]["name"]], shape, outputs, torch.Generator(), **arguments)
+    model = build(parts.model(spec["model"]["name"]), shape, outputs, torch.Generator(), **arguments)
     task, spare = Task(copy.deepcopy(model).to(device, dtype)), Task(model)
 
     def start(seed: int, *client: int) -> Params:
@@ -154,12 +152,12 @@ def prepare(
         steps = max(work.steps_for(size)[0] for size in federation.train.sizes.tolist())
         own = functools.cache(functools.partial(start, seed))
         problems[seed] = Problem(task, federation, shares, steps, own, plan.rounds)
-    makes = [ALGORITHMS[method] for method in experiment.methods(algorithm)]
+    makes = [parts.algorithm(method) for method in experiment.methods(algorithm)]
     if len({(make.exchanges, make.iterative, make.noisy) for make in makes}) > 1:
         raise UserError(f"{experiment.path}: algorithms.{algorithm}: its methods do not run alike: give each its own")
     replicates = []
     for setting, hyper in experiment.settings(algorithm).items():
-        method = ALGORITHMS[experiment.method_of(algorithm, setting)]
+        method = parts.algorithm(experiment.method_of(algorithm, setting))
         for seed, problem in problems.items():
             resolved = method.from_config(hyper).resolve(problem)
             replicates.append(Replicate(setting, seed, resolved, problem, initial[seed]))

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from fedrepro.data.catalogue import Found
-from fedrepro.data.dataset import Dataset, Source
-from fedrepro.data.images import Images, ImageSet, read_cifar
+from fedrepro.data.dataset import Dataset, Entry, Source
+from fedrepro.data.images import Images, ImageSet, image_size, read_cifar
 from fedrepro.errors import UserError
 
 _RECORD = 1 + 3 * 32 * 32  # bytes: the label, then the planes red, green, blue
@@ -57,3 +57,6 @@ _SET = ImageSet(
     mean=(0.4914, 0.4822, 0.4465),
     std=(0.2023, 0.1994, 0.2010),
 )
+
+
+DATASET = Entry(cifar10, seeded=False, size=image_size(cifar10), files="cifar10")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from fedrepro.data.catalogue import Found
-from fedrepro.data.dataset import Dataset, Source
-from fedrepro.data.images import Images, ImageSet, read_cifar, reading
+from fedrepro.data.dataset import Dataset, Entry, Source
+from fedrepro.data.images import Images, ImageSet, image_size, read_cifar, reading
 
 
 def cifar100(source: Source, *, train: int = 50_000, test: int = 10_000, pooled: bool = False) -> Dataset:
@@ -43,3 +43,6 @@ _SET = ImageSet(
     mean=(0.5071, 0.4865, 0.4409),  # assumed: the channels' mean over the training images; no paper states it
     std=(0.2673, 0.2564, 0.2762),  # assumed: their deviation, likewise
 )
+
+
+DATASET = Entry(cifar100, seeded=False, size=image_size(cifar100), files="cifar100")

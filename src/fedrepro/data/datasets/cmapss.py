@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.dataset import Dataset, Entry, Source, Split
 from fedrepro.data.standins.degradation import degradation
 from fedrepro.data.table_files import as_numbers, expect_rows, pick, read_cells, targets
 from fedrepro.errors import UserError
@@ -70,3 +70,6 @@ def read(path: Path) -> np.ndarray:
 
 def cmapss_size(**_) -> tuple[int, int]:
     return ENGINES, ROWS
+
+
+DATASET = Entry(cmapss, seeded=False, size=cmapss_size, files="cmapss")

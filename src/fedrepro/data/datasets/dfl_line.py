@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.dataset import Dataset, Entry, Source, Split
 from fedrepro.errors import UserError
 
 
@@ -40,3 +40,6 @@ def dfl_line(
 
 def dfl_line_size(servers: int = 5, clients: int = 5, samples: int = 100, **_) -> tuple[int, int]:
     return servers * clients, servers * clients * samples
+
+
+DATASET = Entry(dfl_line, seeded=True, size=dfl_line_size)

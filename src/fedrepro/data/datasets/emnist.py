@@ -16,8 +16,8 @@ from dataclasses import replace
 import numpy as np
 
 from fedrepro.data.catalogue import Found
-from fedrepro.data.dataset import Dataset, Source
-from fedrepro.data.images import Images, ImageSet, read_idx
+from fedrepro.data.dataset import Dataset, Entry, Source
+from fedrepro.data.images import Images, ImageSet, image_size, read_idx
 from fedrepro.errors import UserError
 
 CHARACTERS = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -59,3 +59,6 @@ def _standin(rng: np.random.Generator, samples: int) -> Images:
 
 
 _SET = ImageSet("emnist", 62, (1, 28, 28), 697_932, 116_323, _read, _standin, standin_at_most=_STANDIN)
+
+
+DATASET = Entry(emnist, seeded=False, size=image_size(emnist), files="emnist")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from fedrepro.data.catalogue import Found
-from fedrepro.data.dataset import Dataset, Source
-from fedrepro.data.images import Images, ImageSet, read_idx
+from fedrepro.data.dataset import Dataset, Entry, Source
+from fedrepro.data.images import Images, ImageSet, image_size, read_idx
 
 
 def fashion_mnist(source: Source, *, train: int = 60_000, test: int = 10_000, pooled: bool = False) -> Dataset:
@@ -28,3 +28,6 @@ def _standin(rng: np.random.Generator, samples: int) -> Images:
 
 
 _SET = ImageSet("fashion_mnist", 10, (1, 28, 28), 60_000, 10_000, _read, _standin)
+
+
+DATASET = Entry(fashion_mnist, seeded=False, size=image_size(fashion_mnist), files="fashion_mnist")

@@ -23,7 +23,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.dataset import Dataset, Entry, Source, Split
 from fedrepro.data.simulation import check_least
 
 FEWEST = 50
@@ -88,3 +88,6 @@ def fedprox_synthetic_size(clients: int = 30, largest: int | None = None, **_) -
     check_least("fedprox_synthetic", 1, clients=clients)
     quantiles = (NormalDist(LOG_MEAN, LOG_SD).inv_cdf((i + 0.5) / clients) for i in range(clients))
     return clients, sum(_training(_capped(int(math.exp(q)), largest)) for q in quantiles)
+
+
+DATASET = Entry(fedprox_synthetic, seeded=True, size=fedprox_synthetic_size)

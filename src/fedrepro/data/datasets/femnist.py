@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.data.catalogue import Found, verify
-from fedrepro.data.dataset import Dataset, Source, Split, pixels
+from fedrepro.data.dataset import Dataset, Entry, Source, Split, pixels
 from fedrepro.data.images import Images, reading
 from fedrepro.errors import UserError
 
@@ -174,3 +174,6 @@ def _images(x: Any, y: Any) -> Images:
 
 def _refuse(literal: str) -> None:
     raise ValueError(f"{literal} is not a number")
+
+
+DATASET = Entry(femnist, seeded=False, size=femnist_size, files="femnist")

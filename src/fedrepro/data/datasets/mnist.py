@@ -7,19 +7,15 @@ digits of `mnist5k`. Stand-in: rendered handwriting of 500 writers, about as man
 
 from __future__ import annotations
 
-import numpy as np
-
 from fedrepro.data.catalogue import Found
-from fedrepro.data.dataset import Dataset, Source
-from fedrepro.data.images import Images, ImageSet, read_idx
-
-PACKAGED = 5_000  # images in mnist5k
+from fedrepro.data.dataset import Dataset, Entry, Source
+from fedrepro.data.datasets.mnist5k import PACKAGED, mnist5k
+from fedrepro.data.images import Images, ImageSet, image_size, read_idx
+from fedrepro.data.standins.handwriting import rendered_digits
 
 
 def mnist(source: Source, *, train: int = 60_000, test: int = 10_000, pooled: bool = False) -> Dataset:
     if source.mode == "auto" and train + test <= PACKAGED and source.find("mnist") is None:
-        from fedrepro.data.datasets.mnist5k import mnist5k  # which imports this module's stand-in
-
         return mnist5k(source, train=train, test=test, pooled=pooled)
     return _SET.load(source, train, test, pooled)
 
@@ -28,12 +24,7 @@ def _read(found: Found, part: str) -> Images:
     return read_idx(found, {"train": "train", "test": "t10k"}[part])
 
 
-def rendered_digits(rng: np.random.Generator, samples: int) -> Images:
-    """The stand-in."""
-    from fedrepro.data.standins.handwriting import handwriting
-
-    x, y, _ = handwriting(rng, samples, classes=10, writers=min(500, samples))
-    return x, y
-
-
 _SET = ImageSet("mnist", 10, (1, 28, 28), 60_000, 10_000, _read, rendered_digits)
+
+
+DATASET = Entry(mnist, seeded=False, size=image_size(mnist), files="mnist")

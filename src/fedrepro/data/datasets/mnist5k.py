@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from fedrepro.data.catalogue import Found, verify
-from fedrepro.data.dataset import Dataset, Source
-from fedrepro.data.datasets.mnist import PACKAGED, rendered_digits
-from fedrepro.data.images import Images, cut, image_dataset, reading
+from fedrepro.data.dataset import Dataset, Entry, Source
+from fedrepro.data.images import Images, cut, image_dataset, image_size, reading
+from fedrepro.data.standins.handwriting import rendered_digits
 from fedrepro.errors import UserError
+
+PACKAGED = 5_000  # images in the package
 
 
 def mnist5k(source: Source, *, train: int = 4_000, test: int = 1_000, pooled: bool = False) -> Dataset:
@@ -50,3 +52,6 @@ def _read(path: Path) -> Images:
     if y.max() > 9:
         raise UserError(f"{path}: labels up to {y.max()}, not from 0 to 9")
     return np.ascontiguousarray(table[:, :-1]).reshape(-1, 1, 28, 28), y
+
+
+DATASET = Entry(mnist5k, seeded=False, size=image_size(mnist5k))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from fedrepro.data.catalogue import Found
-from fedrepro.data.dataset import Dataset, Source
-from fedrepro.data.images import Images, ImageSet, reading
+from fedrepro.data.dataset import Dataset, Entry, Source
+from fedrepro.data.images import Images, ImageSet, image_size, reading
 
 
 def stl10(source: Source, *, train: int = 5_000, test: int = 8_000, pooled: bool = False) -> Dataset:
@@ -49,3 +49,6 @@ _SET = ImageSet(
     mean=(0.4467, 0.4398, 0.4066),  # assumed: the channels' mean over the training images; no paper states it
     std=(0.2603, 0.2566, 0.2713),  # assumed: their deviation, likewise
 )
+
+
+DATASET = Entry(stl10, seeded=False, size=image_size(stl10), files="stl10")

@@ -1,2 +1,1 @@
-"""Generators of the stand-ins: twins of real data sets, of the same shapes and the same kind of heterogeneity, drawn
-from a seed in seconds. What is made from them is labelled `standin` and never counts as real."""
+"""Stand-ins for real data, made where the files are not there; labelled wherever they are seen."""

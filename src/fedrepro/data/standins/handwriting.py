@@ -50,6 +50,12 @@ def handwriting(
     return written(rng, y, writer), y, writer
 
 
+def rendered_digits(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """MNIST's stand-in: digits of 500 writers, as (x, y)."""
+    x, y, _ = handwriting(rng, samples, classes=10, writers=min(500, samples))
+    return x, y
+
+
 def written(rng: np.random.Generator, y: np.ndarray, writer: np.ndarray) -> np.ndarray:
     """x uint8 [n, 1, 28, 28]: character y[i] by the hand of writer[i] (0, 1, …); how many of each is the caller's."""
     hands = _hands(rng, int(writer.max(initial=0)) + 1)

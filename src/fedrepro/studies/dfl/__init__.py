@@ -1,0 +1,1 @@
+"""Distributed federated learning by alternating periods of training."""

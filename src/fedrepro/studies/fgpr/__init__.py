@@ -1,0 +1,1 @@
+"""Federated Gaussian process regression (thesis, ch. 4)."""

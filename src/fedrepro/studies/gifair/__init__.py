@@ -1,0 +1,1 @@
+"""GIFAIR-FL: group and individual fairness (thesis, ch. 2)."""

@@ -1,0 +1,1 @@
+"""Omni-Fedge: federated algorithm with Bayesian approach."""

@@ -1,0 +1,1 @@
+"""Stochastic approximation approach to federated machine learning."""

@@ -1,0 +1,1 @@
+"""Stochastic gradient Langevin dynamics for noise-intrinsic federated learning."""

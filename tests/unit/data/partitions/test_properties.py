@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fedrepro.studies.omni.partitions.omni_fedge import omni_skewed, omni_stratified
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +21,6 @@ from fedrepro.data.partitions.iid import iid
 from fedrepro.data.partitions.k_classes import k_classes
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.partitions.equal_devices import equal_devices
-from fedrepro.studies.omni.partitions.omni_fedge import omni_skewed, omni_stratified
 from tests.unit.data.partitions.builders import all_rows, counts, labelled, rng, sizes_of
 
 seeds = st.integers(0, 2**32)

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.dataset import Dataset, Entry, Source, Split
 from fedrepro.data.datasets.cmapss import SENSORS, cmapss, cmapss_size
 from fedrepro.data.simulation import check_least, check_name
 from fedrepro.data.table_files import pick
@@ -99,3 +99,6 @@ def cmapss_polynomial(
 def cmapss_polynomial_size(train: float = 0.6, **_) -> tuple[int, int]:
     clients, samples = cmapss_size()
     return clients, round(train * samples)
+
+
+DATASET = Entry(cmapss_polynomial, seeded=False, size=cmapss_polynomial_size, files="cmapss")

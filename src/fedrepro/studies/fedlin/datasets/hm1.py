@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Source
+from fedrepro.data.dataset import Dataset, Entry, Source
 from fedrepro.data.simulation import check_least, check_name, linear_devices, noise_sd
 from fedrepro.errors import UserError
 
@@ -133,3 +133,6 @@ def hm1_size(case: str = "I", clients: int | None = None, **_) -> tuple[int, int
     if spec.drawn:
         return K, K * (spec.few + spec.many) // 2
     return K, spec.first(K) * spec.few + (K - spec.first(K)) * spec.many
+
+
+DATASET = Entry(hm1, seeded=True, size=hm1_size)

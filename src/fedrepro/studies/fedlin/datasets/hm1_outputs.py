@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Source
+from fedrepro.data.dataset import Dataset, Entry, Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.datasets.hm1 import hm1, hm1_size
 
@@ -50,3 +50,6 @@ def hm1_outputs(
 
 def hm1_outputs_size(case: str = "I", clients: int | None = None, **_) -> tuple[int, int]:
     return hm1_size(case, clients)
+
+
+DATASET = Entry(hm1_outputs, seeded=True, size=hm1_outputs_size)

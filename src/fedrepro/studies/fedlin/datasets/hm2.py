@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Source
+from fedrepro.data.dataset import Dataset, Entry, Source
 from fedrepro.data.simulation import check_least, check_name, linear_devices, noise_sd
 
 
@@ -87,3 +87,6 @@ def hm2_size(case: str = "I", clients: int | None = None, **_) -> tuple[int, int
     check_least("hm2", 1, clients=clients)
     K = clients or CASES[case].clients
     return K, int(CASES[case].counts(K).sum())
+
+
+DATASET = Entry(hm2, seeded=True, size=hm2_size)

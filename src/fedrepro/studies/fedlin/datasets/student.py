@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.dataset import Dataset, Entry, Source, Split
 from fedrepro.data.table_files import as_numbers, expect_rows, read_cells
 from fedrepro.errors import UserError, nearest
 from fedrepro.studies.fedlin.student_table import EFFECTS, student_table
@@ -105,3 +105,6 @@ def _index(path: Path, name: str, cells: Sequence[str], levels: Sequence[str]) -
 
 def student_size(course: str = "portuguese", **_) -> tuple[int, int]:
     return len(SCHOOLS), sum(_course(course)[1])
+
+
+DATASET = Entry(student, seeded=False, size=student_size, files="student")

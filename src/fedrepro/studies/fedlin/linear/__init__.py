@@ -1,1 +1,1 @@
-"""Mathematics that only the study of federated linear models needs."""
+"""Linear models: closed forms, posteriors, samplers and expectation propagation."""

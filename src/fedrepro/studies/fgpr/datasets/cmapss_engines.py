@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.dataset import Dataset, Entry, Source, Split
 from fedrepro.data.datasets.cmapss import cmapss, cmapss_size
 from fedrepro.data.simulation import check_name
 
@@ -35,3 +35,6 @@ def cmapss_engines(source: Source, *, sensors: int | Sequence[int] = (2, 7), tim
 
 def cmapss_engines_size(**_) -> tuple[int, int]:
     return cmapss_size()
+
+
+DATASET = Entry(cmapss_engines, seeded=False, size=cmapss_engines_size, files="cmapss")

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.dataset import Dataset, Entry, Source, Split
 from fedrepro.data.simulation import check_least, check_name
 from fedrepro.errors import UserError
 
@@ -171,3 +171,6 @@ def gp_draws_size(
     **_,
 ) -> tuple[int, int]:
     return clients, int(_counts(clients, total, balanced, smallest, largest).sum())
+
+
+DATASET = Entry(gp_draws, seeded=True, size=gp_draws_size)

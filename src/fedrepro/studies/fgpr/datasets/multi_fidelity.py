@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.dataset import Dataset, Entry, Source, Split
 from fedrepro.data.simulation import check_least, check_name, noise_sd
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.functions import FUNCTIONS, Fidelities
@@ -154,3 +154,6 @@ def multi_fidelity_size(
     fidelities, sizes = _settings(function, sizes, devices_per_level)
     clients = len(sizes) * devices_per_level
     return clients, sum(sizes) * devices_per_level + clients * vertices * 2 ** len(fidelities.domain)
+
+
+DATASET = Entry(multi_fidelity, seeded=True, size=multi_fidelity_size)

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.dataset import Dataset, Entry, Source, Split
 from fedrepro.data.table_files import expect_rows, pick, targets
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.robot_arm import robot_arm
@@ -104,3 +104,6 @@ def overlap(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 def sarcos_size(**_) -> tuple[None, int]:
     return None, ROWS["sarcos_inv"]
+
+
+DATASET = Entry(sarcos, seeded=False, size=sarcos_size, files="sarcos")

@@ -1,1 +1,1 @@
-"""Gaussian process regression: what the study fgpr needs."""
+"""Gaussian processes: kernels, exact and variational inference, and the baselines of the thesis."""

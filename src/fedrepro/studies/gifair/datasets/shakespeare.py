@@ -40,7 +40,7 @@ from statistics import NormalDist
 import numpy as np
 
 from fedrepro.core.config import ROOT
-from fedrepro.data.dataset import Dataset, Source, Split
+from fedrepro.data.dataset import Dataset, Entry, Source, Split
 from fedrepro.errors import UserError, nearest
 from fedrepro.studies.gifair.dialogue import dialogue
 from fedrepro.studies.gifair.plays import read_roles
@@ -183,3 +183,12 @@ def _limit(lengths: Iterable[int], samples: int) -> list[int]:
     if samples < 0:
         raise UserError(f"shakespeare: samples = {samples}: windows of a role, or 0 for all of them")
     return [min(length, samples + WINDOW) if samples else length for length in lengths]
+
+
+DATASET = Entry(
+    shakespeare,
+    seeded=False,
+    size=shakespeare_size,
+    files="shakespeare",
+    reads=("config/studies/gifair/shakespeare_roles.csv",),
+)

@@ -1,5 +1,5 @@
-"""The nodes of Omni-Fedge (ICASSP 2021, §5): a stratified and a skewed split of one pool, each node with its own test
-set.
+"""What the stratified and the skewed split of Omni-Fedge (ICASSP 2021, §5) share: nodes dealt from one pool, each with
+its own test set.
 
     printed, a node        training   test
     i.i.d., both                622    778    10 % of the pool of 70,000, over 5 nodes
@@ -20,34 +20,11 @@ import numpy as np
 
 from fedrepro.data.dataset import Dataset
 from fedrepro.data.federation_files import Assignment
-from fedrepro.data.pool import check_clients, class_labels, in_proportion, rows_by_class
+from fedrepro.data.pool import check_clients, class_labels, in_proportion
 from fedrepro.errors import UserError
 
-KEPT = 0.5  # the largest fraction of a class that a node of the skewed split keeps
-REDRAWS = 100
 
-
-def omni_stratified(
-    dataset: Dataset, rng: np.random.Generator, *, clients: int = 5, samples: int = 622, test_samples: int = 778
-) -> Assignment:
-    """Nodes of equal size with equal class counts (to within one)."""
-    nodes = _deal(dataset, rng, clients, samples, test_samples, "omni_stratified")
-    return _cut(nodes, dataset.train.y, rng, samples, test_samples, "omni_stratified")
-
-
-def omni_skewed(
-    dataset: Dataset, rng: np.random.Generator, *, clients: int = 5, samples: int = 622, test_samples: int = 778
-) -> Assignment:
-    """samples, test_samples: of a node on average; it is dealt four times as many and keeps a quarter on average.
-
-    The defaults are MNIST's (a node is dealt 5,600 = 40 % of 70,000 / 5); F-MNIST's are 311 and 389.
-    """
-    nodes = _deal(dataset, rng, clients, samples, test_samples, "omni_skewed", times=2 / KEPT)
-    kept = [_thin(rows, dataset.train.y[rows], rng) for rows in nodes]
-    return _cut(kept, dataset.train.y, rng, samples, test_samples, "omni_skewed")
-
-
-def _deal(
+def deal(
     dataset: Dataset,
     rng: np.random.Generator,
     clients: int,
@@ -69,19 +46,7 @@ def _deal(
     return [chosen[node::clients] for node in range(clients)]  # in turn, class after class
 
 
-def _thin(rows: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A fraction ~ U(0, KEPT) of each class; drawn again where that leaves less than two samples."""
-    classes = rows_by_class(labels, int(labels.max()) + 1, rng)
-    for _ in range(REDRAWS):
-        kept = [mine[: int(rng.uniform(0, KEPT) * len(mine))] for mine in classes]
-        if sum(map(len, kept)) > 1:
-            return rows[np.concatenate(kept)]
-    raise UserError(
-        f"omni_skewed: a node of {len(rows)} samples kept less than two in {REDRAWS} draws; too small a pool"
-    )
-
-
-def _cut(
+def cut(
     nodes: list[np.ndarray], labels: np.ndarray, rng: np.random.Generator, samples: int, test_samples: int, scheme: str
 ) -> Assignment:
     train, test = [], []

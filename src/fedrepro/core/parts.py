@@ -1,0 +1,123 @@
+"""Methods, models, data sets and partitions, found by their files.
+
+A part is a module and has the module's name. Parts that stand for themselves or serve several studies lie in
+`algorithms/`, `models/`, `data/datasets/` and `data/partitions/`; a study's own lie in the folders `algorithms/`,
+`models/`, `datasets/` and `partitions/` of `studies/<study>/`. A file whose name begins with an underscore is no part.
+
+What a module provides follows from its kind: the one class that derives from `Algorithm` or `Model`, a data set's
+`DATASET`, the function that has the partition's name. Nothing is imported until it is asked for.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from fedrepro.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from fedrepro.core.algorithm import Algorithm
+    from fedrepro.core.model import Model
+
+PACKAGE = Path(__file__).resolve().parents[1]
+#: kind → folder of the shared parts
+SHARED = {
+    "algorithms": "algorithms",
+    "models": "models",
+    "datasets": "data/datasets",
+    "partitions": "data/partitions",
+}
+
+
+@functools.cache
+def modules(kind: str) -> Mapping[str, str]:
+    """Name → module of every part of a kind, shared ones first."""
+    folders = [PACKAGE / SHARED[kind], *sorted(PACKAGE.glob(f"studies/*/{kind}"))]
+    found: dict[str, str] = {}
+    for path in (path for folder in folders for path in sorted(folder.glob("[!_]*.py"))):
+        module = ".".join(("fedrepro", *path.relative_to(PACKAGE).with_suffix("").parts))
+        if path.stem in found:
+            raise UserError(f"{kind}: two files are named '{path.stem}': {found[path.stem]} and {module}")
+        found[path.stem] = module
+    return MappingProxyType(found)
+
+
+def module_of(kind: str, name: str) -> str:
+    """The module of a part; UserError with the nearest name where there is none."""
+    known = modules(kind)
+    if name not in known:
+        raise UserError(f"'{name}' is unknown{nearest(name, known)}")
+    return known[name]
+
+
+def usable_by(study: str, kind: str) -> list[str]:
+    """Names of the shared parts of a kind and of the study's own."""
+    own = f"fedrepro.studies.{study}."
+    return [n for n, module in modules(kind).items() if not module.startswith("fedrepro.studies.") or own in module]
+
+
+def algorithm(name: str) -> type[Algorithm]:
+    from fedrepro.core.algorithm import Algorithm  # importing torch takes two seconds
+
+    return _only_class(module_of("algorithms", name), Algorithm)
+
+
+def model(name: str) -> type[Model]:
+    from fedrepro.core.model import Model
+
+    return _only_class(module_of("models", name), Model)
+
+
+def dataset(name: str) -> Any:
+    """The data set's `fedrepro.data.dataset.Entry`."""
+    return importlib.import_module(module_of("datasets", name)).DATASET
+
+
+def partition(name: str) -> Callable[..., Any]:
+    """The function that deals out a data set."""
+    found: Callable[..., Any] = getattr(importlib.import_module(module_of("partitions", name)), name)
+    return found
+
+
+def study_module(study: str, name: str) -> str | None:
+    """A module of a study's folder (`measures`, `bench`), if it is there."""
+    there = (PACKAGE / "studies" / study / f"{name}.py").is_file()
+    return f"fedrepro.studies.{study}.{name}" if there else None
+
+
+@functools.cache
+def artefact_module(study: str, artefact: str) -> str:
+    """The module that defines the function of a figure or table: one of studies/<study>/artefacts*.py."""
+    for path in sorted((PACKAGE / "studies" / study).glob("artefacts*.py")):
+        nodes = ast.parse(path.read_text(encoding="utf-8")).body
+        if any(isinstance(node, ast.FunctionDef) and node.name == artefact for node in nodes):
+            return f"fedrepro.studies.{study}.{path.stem}"
+    raise UserError(f"artefact '{study}/{artefact}': no function of that name in studies/{study}/artefacts*.py")
+
+
+@functools.cache
+def label(name: str) -> str:
+    """A method's name as figures and tables show it: the `label` of its class, read without importing it."""
+    tree = ast.parse(_source(module_of("algorithms", name)).read_text(encoding="utf-8"))
+    for node in (line for top in tree.body if isinstance(top, ast.ClassDef) for line in top.body):
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "label":
+            return str(ast.literal_eval(ast.unparse(node.value))) if node.value else name
+    return name
+
+
+def _source(module: str) -> Path:
+    return PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
+
+
+def _only_class(module: str, base: type) -> Any:
+    """The one class that a module defines as a subclass of `base`."""
+    values = vars(importlib.import_module(module)).values()
+    mine = [v for v in values if isinstance(v, type) and issubclass(v, base) and v.__module__ == module]
+    if len(mine) != 1:
+        raise TypeError(f"{module}: defines {len(mine)} classes derived from {base.__name__}, exactly one is needed")
+    return mine[0]

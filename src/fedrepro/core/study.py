@@ -1,0 +1,64 @@
+"""Studies, found by their folders: config/studies/<study>/ with a study.yaml in it.
+
+Beside study.yaml (title, authors, venue, link) a folder holds experiments/, claims.yaml, published.csv, artefacts.yaml and
+errata.yaml, each where there is any. No list of studies stands in the code.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedrepro.core.config import read_yaml, validate
+from fedrepro.errors import UserError, nearest
+
+NAME = "[a-z][a-z0-9_]*"
+_LAST = 10**6
+
+
+@dataclass(frozen=True)
+class Study:
+    """One paper, or one chapter, and the folder that describes it."""
+
+    name: str
+    folder: Path
+    title: str
+    authors: tuple[str, ...]
+    venue: str
+    link: str
+    order: int = _LAST
+
+    @property
+    def paper(self) -> str:
+        return f"{self.title} ({self.venue})"
+
+    def file(self, name: str) -> Path | None:
+        """A file of the study's folder, if it is there."""
+        path = self.folder / name
+        return path if path.is_file() else None
+
+    def files(self, name: str) -> list[str]:
+        """`file` as a rule's input: one path, or none."""
+        return [str(path) for path in [self.file(name)] if path]
+
+
+def load_studies(config: Path) -> dict[str, Study]:
+    """Name → study, in the order in which they are shown."""
+    found = []
+    for path in sorted((config / "studies").glob("*/study.yaml")):
+        name = path.parent.name
+        if not re.fullmatch(NAME, name):
+            raise UserError(f"{ascii(str(path))[1:-1]}: {ascii(name)[:80]} is no name: letters, digits and _ only")
+        raw = read_yaml(path)
+        validate(raw, "study", path)
+        found.append(Study(name, path.parent, **{**raw, "authors": tuple(raw["authors"])}))
+    return {study.name: study for study in sorted(found, key=lambda study: (study.order, study.name))}
+
+
+def study_of(config: Path, name: str) -> Study:
+    """One study; UserError with the nearest name where there is none."""
+    known = load_studies(config)
+    if name not in known:
+        raise UserError(f"study '{name}' is unknown{nearest(name, known)}")
+    return known[name]
