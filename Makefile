@@ -26,7 +26,7 @@ SNAKEMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --profile workflow/p
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 	@echo
-	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="dfl dfl/fig3b"  DATA_DIR=…  PROFILE=local|slurm|generic  CORES=…  DEVICE=auto|cpu|cuda|mps  GPUS=…'
+	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="STUDY STUDY/ARTEFACT"  DATA_DIR=…  PROFILE=local|slurm|generic  CORES=…  DEVICE=auto|cpu|cuda|mps  GPUS=…'
 
 $(STAMP): envs/requirements.lock pyproject.toml envs/setup.sh
 	@sh envs/setup.sh $@
@@ -40,9 +40,11 @@ reproduce: $(STAMP) ## run every study and build the report
 test: $(STAMP) lint ## lint, unit and contract tests, the smoke workflow
 	@$(BIN)/python -m pytest -n $${PYTEST_WORKERS:-2} --dist worksteal $(ARGS)
 
-lint: $(STAMP) ## ruff, snakefmt, snakemake --lint, notebooks without outputs
+lint: $(STAMP) ## ruff, mypy, layers, snakefmt, snakemake --lint, notebooks without outputs
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check --diff .
+	@$(BIN)/lint-imports --no-cache >.lint.log 2>&1 || { cat .lint.log; rm -f .lint.log; exit 1; }
+	@$(BIN)/mypy --no-error-summary --cache-dir=.mypy_cache
 	@$(BIN)/snakefmt --check Snakefile workflow 2>.lint.log || { cat .lint.log; rm -f .lint.log; exit 1; }
 	@$(BIN)/snakemake --lint >/dev/null 2>.lint.log || { cat .lint.log; rm -f .lint.log; exit 1; }
 	@rm -f .lint.log

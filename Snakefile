@@ -27,7 +27,7 @@ rule all:
 for target, files in LAYOUT.targets().items():
 
     rule:
-        """A study (`snakemake dfl`) or an artefact (`snakemake dfl/fig3b`)."""
+        """A study (`snakemake STUDY`) or an artefact with its verdicts (`snakemake STUDY/ARTEFACT`)."""
         name:
             target
         input:

@@ -62,15 +62,11 @@ def usable_by(study: str, kind: str) -> list[str]:
 
 
 def algorithm(name: str) -> type[Algorithm]:
-    from fedrepro.core.algorithm import Algorithm  # importing torch takes two seconds
-
-    return _only_class(module_of("algorithms", name), Algorithm)
+    return _only_class(module_of("algorithms", name), "fedrepro.core.algorithm", "Algorithm")
 
 
 def model(name: str) -> type[Model]:
-    from fedrepro.core.model import Model
-
-    return _only_class(module_of("models", name), Model)
+    return _only_class(module_of("models", name), "fedrepro.core.model", "Model")
 
 
 def dataset(name: str) -> Any:
@@ -114,10 +110,11 @@ def _source(module: str) -> Path:
     return PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
 
 
-def _only_class(module: str, base: type) -> Any:
-    """The one class that a module defines as a subclass of `base`."""
-    values = vars(importlib.import_module(module)).values()
-    mine = [v for v in values if isinstance(v, type) and issubclass(v, base) and v.__module__ == module]
+def _only_class(module: str, home: str, base: str) -> Any:
+    """The one class that a module derives from `base`, a class of the module `home`: known by its name, because
+    importing it would import torch."""
+    own = [v for v in vars(importlib.import_module(module)).values() if isinstance(v, type) and v.__module__ == module]
+    mine = [cls for cls in own if any((b.__module__, b.__name__) == (home, base) for b in cls.__mro__)]
     if len(mine) != 1:
-        raise TypeError(f"{module}: defines {len(mine)} classes derived from {base.__name__}, exactly one is needed")
+        raise TypeError(f"{module}: defines {len(mine)} classes derived from {base}, exactly one is needed")
     return mine[0]
