@@ -8,7 +8,7 @@ from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
 
 def main(config, scale, experiment, algorithm, shard, dataset, federation, machine, out, checkpoints):
-    chosen = load_experiment(Path(config) / "experiments" / f"{experiment}.yaml", scale)
+    chosen = load_experiment(Path(config), experiment, scale)
     inputs = Inputs(Path(dataset), Path(federation))
     train_shard(chosen, algorithm, shard, inputs, Machine(**machine), Path(out), Path(checkpoints))
 

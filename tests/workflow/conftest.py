@@ -18,6 +18,8 @@ import yaml
 from filelock import FileLock
 
 from fedrepro.core.config import ROOT, read_yaml
+from fedrepro.core.experiment import expanded
+from tests.configs import write_yaml
 
 PARTS = ("Snakefile", "Makefile", "pyproject.toml", "workflow", "scripts", "config", "notebooks", "src", "envs")
 #: what is kept of the dfl study
@@ -94,9 +96,11 @@ def make_checkout(folder: Path) -> Checkout:
     """The sources of this checkout with two short experiments: dfl alone, and dfl beside fedprox and a fedavg whose
     step is so long that it diverges."""
     checkout = copy_checkout(folder)
+    whole = expanded(folder / "config", "dfl")["dfl"]
     for path in (folder / "config" / "experiments").glob("*/*.yaml"):
-        if path.parent.name != "dfl" or path.stem not in EXPERIMENTS:
-            path.unlink()
+        path.unlink()
+    for name in EXPERIMENTS:
+        write_yaml(folder / "config" / "experiments" / "dfl" / f"{name}.yaml", whole[name].tree.plain())
     for kind, suffix in (("artefacts", "yaml"), ("claims", "yaml"), ("published", "csv")):
         for path in (folder / "config" / kind).glob(f"*.{suffix}"):
             if path.stem != "dfl":

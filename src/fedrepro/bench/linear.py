@@ -76,8 +76,8 @@ def measure(config: Path, scale: str = "paper", cases: Mapping = CASES) -> pd.Da
     the imports, which the jobs share."""
     rows = []
     for what, (algorithm, variants, names) in cases.items():
-        files = [config / "experiments" / "fedlin" / f"{name}.yaml" for name in names]
-        chosen = [printed(load_experiment(file, scale), algorithm, variants) for file in files]
+        experiments = [load_experiment(config, f"fedlin/{name}", scale) for name in names]
+        chosen = [printed(experiment, algorithm, variants) for experiment in experiments]
         with tempfile.TemporaryDirectory() as folder:
             folders = [Path(folder) / name for name in names]
             for path in folders:

@@ -2,6 +2,7 @@
 
     fedrepro list [studies|artefacts|algorithms|datasets]
     fedrepro show gifair/table2_2      a table in the terminal, with what it was made from
+    fedrepro show sa/fmnist_dir --config [--scale demo]   an experiment's settings, with where each stands
     fedrepro status                    what is done, running, failed, with the log's last lines
     fedrepro why dfl/consensus         the chain from a claim to the data's checksums
 
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.core.config import ROOT, read_yaml
+from fedrepro.core.located import Located
 from fedrepro.errors import UserError, nearest
 
 CONFIG = ROOT / "config"
@@ -36,8 +38,10 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     listing = commands.add_parser("list", help="studies, artefacts, algorithms, data sets")
     listing.add_argument("what", nargs="?", choices=sorted(LISTS))
-    showing = commands.add_parser("show", help="an artefact's table, or where its picture is")
-    showing.add_argument("artefact", help="such as gifair/table2_2")
+    showing = commands.add_parser("show", help="an artefact's table, or where its picture is; an experiment's settings")
+    showing.add_argument("name", help="an artefact, such as gifair/table2_2; with --config an experiment")
+    showing.add_argument("--config", action="store_true", help="an experiment's settings and where each stands")
+    showing.add_argument("--scale", help="with --config: smoke, demo, workstation or paper")
     status = commands.add_parser("status", help="what is done, running, failed")
     status.add_argument("study", nargs="*")
     chain = commands.add_parser("why", help="the chain from a claim to the data")
@@ -49,8 +53,12 @@ def main(arguments: list[str] | None = None) -> int:
         match given.command:
             case "list":
                 lines = list_all(given.what)
+            case "show" if given.config:
+                lines = show_config(given.name, given.scale)
             case "show":
-                lines = show(given.artefact, given.folder)
+                if given.scale:
+                    raise UserError("--scale is possible with --config only")
+                lines = show(given.name, given.folder)
             case "status":
                 lines = tell_status(given.study, given.folder)
             case _:
@@ -80,9 +88,10 @@ def list_all(what: str | None) -> Iterator[str]:
 
 def _studies() -> Iterator[tuple[str, str]]:
     from fedrepro.commands.summary import PAPERS
+    from fedrepro.core.experiment import expanded
 
     for path in sorted((CONFIG / "claims").glob("*.yaml")):
-        experiments = len(list((CONFIG / "experiments" / path.stem).glob("*.yaml")))
+        experiments = len(expanded(CONFIG, path.stem).get(path.stem, {}))
         claims = len(read_yaml(path)["claims"])
         yield path.stem, f"{experiments} experiments, {claims} claims: {PAPERS[path.stem]}"
 
@@ -144,6 +153,29 @@ def show(artefact: str, folder: Path | None) -> Iterator[str]:
         yield f"numbers: {_shown(base.with_suffix('.csv'))} ({len(table)} rows: {', '.join(table.columns)})"
     yield ""
     yield from textwrap.wrap(about["caption"], _width())
+
+
+def show_config(experiment: str, scale: str | None) -> Iterator[str]:
+    """What an experiment's files come to: a line per setting, and at its right the file and line it comes from."""
+    from fedrepro.core.experiment import find_experiment, load_experiment, scaled
+
+    load_experiment(CONFIG, experiment, scale or "paper")  # what is not valid is an error here, too
+    _, name, found = find_experiment(CONFIG, experiment)
+    rows = list(_settings(scaled(found[name].tree, scale) if scale else found[name].tree))
+    width = min(max(len(setting) for setting, _ in rows), 80)
+    for setting, place in rows:
+        yield f"{setting:<{width}}  {place}".rstrip()
+
+
+def _settings(node: Located, indent: str = "") -> Iterator[tuple[str, str]]:
+    for key, child in node.value.items():
+        if child.is_block and child.value:
+            yield f"{indent}{key}:", ""
+            yield from _settings(child, indent + "  ")
+        else:
+            place = child.places[0]
+            file = place.file.relative_to(ROOT) if place.file.is_relative_to(ROOT) else place.file
+            yield f"{indent}{key}: {child.written() or '{}'}", f"{file}:{place.line}"
 
 
 # -- status ----------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
+from fedrepro.core.located import Located, Place
 from fedrepro.errors import UserError, nearest
 
 ROOT = Path(__file__).resolve().parents[3]  # the checkout: the package is installed in place
@@ -48,21 +49,51 @@ class _Loader(_Reader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node, deep=False):
-        seen = set()
+        self.keys_of(node)
+        return super().construct_mapping(node, deep)
+
+    def keys_of(self, node: yaml.MappingNode) -> list[str]:
+        keys: dict[str, None] = {}
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 raise UserError(f"line {key_node.start_mark.line + 1}: key {key!r} must be text")
-            if key in seen:
+            if key in keys:
                 raise UserError(f"line {key_node.start_mark.line + 1}: key '{key}' appears twice")
-            seen.add(key)
-        return super().construct_mapping(node, deep)
+            keys[key] = None
+        return list(keys)
 
 
 def read_yaml(path: Path) -> Any:
     """The file's content. A syntax error is one line with file and line number."""
+    return _read(path, lambda loader, text: loader.get_single_data())
+
+
+def read_located(path: Path) -> Located:
+    """The file's content, each value with its place."""
+
+    def located(loader: _Loader, text: str) -> Located:
+        node, lines = loader.get_single_node(), text.splitlines()
+
+        def locate(node: yaml.Node, line: int, key: str) -> Located:
+            places = (Place(path, line, key),)
+            if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
+                pairs = zip(loader.keys_of(node), node.value, strict=True)
+                found = {name: locate(value, at.start_mark.line + 1, name) for name, (at, value) in pairs}
+                return Located(found, "{}" if node.flow_style else "", places)
+            value, start, end = loader.construct_object(node, deep=True), node.start_mark, node.end_mark
+            one_line = start.line == end.line and start.line < len(lines)
+            return Located(value, lines[start.line][start.column : end.column] if one_line else repr(value), places)
+
+        return Located(None, "", (Place(path, 1, ""),)) if node is None else locate(node, 1, "")
+
+    return _read(path, located)
+
+
+def _read(path: Path, what: Callable[[_Loader, str], Any]) -> Any:
     try:
-        return yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        text = Path(path).read_text(encoding="utf-8")
+        return what(_Loader(text), text)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     except FileNotFoundError:

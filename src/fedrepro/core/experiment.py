@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.core.config import read_yaml, validate
+from fedrepro.core.expansion import Expanded, expand
+from fedrepro.core.located import Located
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import sha256_of
 
@@ -33,6 +35,7 @@ class Experiment:
     scale: str
     path: Path
     spec: dict[str, Any] = field(repr=False)
+    files: tuple[Path, ...] = ()  # all that it is read from
 
     @property
     def id(self) -> str:
@@ -97,27 +100,67 @@ def seeds_of(shard: str) -> list[int]:
 
 
 def load_experiments(config: Path, scale: str, study: str = "*") -> dict[str, Experiment]:
-    """Every file under config/experiments, or of one study, at the given scale, by id."""
-    found = (load_experiment(path, scale) for path in sorted((config / "experiments").glob(f"{study}/*.yaml")))
-    return {e.id: e for e in found}
+    """Every experiment of config/experiments, or of one study, at the given scale, by id."""
+    _check_scale(scale)
+    return {
+        f"{s}/{e.name}": _loaded(s, e, scale) for s, found in expanded(config, study).items() for e in found.values()
+    }
 
 
-def load_experiment(path: Path, scale: str) -> Experiment:
-    """One file, <study>/<name>.yaml, at the given scale."""
+def load_experiment(config: Path, id: str, scale: str) -> Experiment:
+    """One experiment, <study>/<name>, at the given scale."""
+    _check_scale(scale)
+    study, name, found = find_experiment(config, id)
+    return _loaded(study, found[name], scale)
+
+
+def find_experiment(config: Path, id: str) -> tuple[str, str, dict[str, Expanded]]:
+    """(study, name, the study's experiments) of an id."""
+    study, _, name = id.partition("/")
+    if study not in STUDIES:
+        raise UserError(f"experiment '{id}': study '{study}' is unknown{nearest(study, STUDIES)}")
+    found = expanded(config, study).get(study, {})
+    if name not in found:
+        raise UserError(f"experiment '{id}' is unknown{nearest(name, found)}")
+    return study, name, found
+
+
+def expanded(config: Path, study: str = "*") -> dict[str, dict[str, Expanded]]:
+    """Study → name → what the study's files come to, before a scale is applied."""
+    files: dict[str, list[Path]] = {}
+    for path in sorted((config / "experiments").glob(f"{study}/*.yaml")):
+        if path.parent.name not in STUDIES:
+            raise UserError(f"{path}: study '{path.parent.name}' is unknown{nearest(path.parent.name, STUDIES)}")
+        check_name(path, path.stem.removeprefix("_"))
+        files.setdefault(path.parent.name, []).append(path)
+    return {name: expand(mine) for name, mine in files.items()}
+
+
+def _loaded(study: str, found: Expanded, scale: str) -> Experiment:
+    raw = found.tree.plain()
+    way: list[object] = []  # to what is wrong
+
+    def remember(keys: list[object]) -> list[object]:
+        way.extend(keys)
+        return keys
+
+    check_name(found.path, found.name)
+    try:
+        validate(raw, "experiment", found.path, place=remember)
+    except UserError as error:
+        raise UserError(f"{found.said_in(*way)}: {str(error).removeprefix(f'{found.path}: ')}") from None
+    for algorithm in raw["algorithms"]:
+        check_name(found.path, algorithm)
+    spec = resolve(raw, scale, found.said_in("scales"))
+    return Experiment(study, found.name, scale, found.path, spec, found.files)
+
+
+def _check_scale(scale: str) -> None:
     if scale not in SCALES:
         raise UserError(f"scale: '{scale}' is unknown{nearest(scale, SCALES)}")
-    study, name = path.parent.name, path.stem
-    if study not in STUDIES:
-        raise UserError(f"{path}: study '{study}' is unknown{nearest(study, STUDIES)}")
-    check_name(path, name)
-    raw = read_yaml(path)
-    validate(raw, "experiment", path)
-    for algorithm in raw["algorithms"]:
-        check_name(path, algorithm)
-    return Experiment(study, name, scale, path, resolve(raw, scale, path))
 
 
-def resolve(raw: dict[str, Any], scale: str, path: Path) -> dict[str, Any]:
+def resolve(raw: dict[str, Any], scale: str, path: Path | str) -> dict[str, Any]:
     """The file's settings with the scale's overrides. A scale changes values that are there, it adds none."""
     spec = copy.deepcopy({k: v for k, v in raw.items() if k != "scales"})
     for keys, value in _leaves(raw.get("scales", {}).get(scale, {})):
@@ -136,6 +179,14 @@ def resolve(raw: dict[str, Any], scale: str, path: Path) -> dict[str, Any]:
         if settings > MOST_SETTINGS:
             raise UserError(f"{path}: algorithms.{name}: {settings} settings, at most {MOST_SETTINGS} are possible")
     return spec
+
+
+def scaled(tree: Located, scale: str) -> Located:
+    """What `resolve` gives, for values that know where they stand."""
+    spec, scales = tree.only(lambda key: key != "scales"), tree.value["scales"].value
+    spec = spec.merged(scales[scale]) if scale in scales else spec
+    fewest = min(spec.value["seeds_per_job"], spec.value["seeds"], key=lambda number: number.value)
+    return spec._replace(value={**spec.value, "seeds_per_job": fewest})
 
 
 def check_name(path: Path, name: str, pattern: str = "[a-z][a-z0-9_]*") -> None:

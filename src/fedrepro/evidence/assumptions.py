@@ -9,22 +9,26 @@ from pathlib import Path
 import pandas as pd
 
 from fedrepro.core.config import read_yaml, validate
+from fedrepro.core.expansion import expand
+from fedrepro.core.located import Located
 
-_LINE = re.compile(r"^(?P<indent>\s*)(?P<key>[\w ]+):\s*(?P<value>[^#]*?)\s*(?:#(?P<comment>.*))?$")
+_LINE = re.compile(r"^\s*(?P<key>[\w ]+):\s*(?P<value>[^#]*?)\s*(?:#(?P<comment>.*))?$")
 
 
 def assumed_settings(experiments: Iterable[Path]) -> list[dict[str, str]]:
     """Every `# assumed: …` of the files config/experiments/<study>/*.yaml: the study, the key with its parents, our
     value, the reason, the experiments that have it, and the artefacts of the study that vary it (`varies` in
-    config/artefacts/<study>.yaml names the last parts of a key): where to look for what it does to the results."""
-    files: dict[tuple[str, str, str, str], list[str]] = {}
+    config/artefacts/<study>.yaml names the last parts of a key): where to look for what it does to the results.
+    Where a value is inherited or filled in, the comment stands in the file that it comes from."""
+    files = set(experiments)
+    having: dict[tuple[str, str, str, str], list[str]] = {}
     shown: dict[str, dict[str, list[str]]] = {}
-    for path in sorted(experiments):
-        study = path.parent.name
-        if study not in shown:
-            shown[study] = _varied(path.parents[2] / "artefacts" / f"{study}.yaml")
-        for key, value, reason in _assumed(path.read_text()):
-            files.setdefault((study, key, value, reason), []).append(path.stem)
+    for folder in sorted({path.parent for path in files}):
+        study, reasons = folder.name, _Reasons()
+        shown[study] = _varied(folder.parents[1] / "artefacts" / f"{study}.yaml")
+        for name, experiment in expand(sorted(folder.glob("*.yaml"))).items():
+            for key, value, reason in _assumed(experiment.tree, reasons) if experiment.path in files else ():
+                having.setdefault((study, key, value, reason), []).append(name)
     return [
         {
             "study": study,
@@ -34,21 +38,32 @@ def assumed_settings(experiments: Iterable[Path]) -> list[dict[str, str]]:
             "experiments": ", ".join(names),
             "shown": ", ".join(f"{study}/{a}" for a, parts in shown[study].items() if _ends_with(key, parts)),
         }
-        for (study, key, value, reason), names in files.items()
+        for (study, key, value, reason), names in having.items()
     ]
 
 
-def _assumed(text: str) -> Iterator[tuple[str, str, str]]:
-    """(key with its parents, value, reason) of every assumption of a file."""
-    parents: list[tuple[int, str]] = []
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        if match:
-            depth = len(match["indent"])
-            parents = [p for p in parents if p[0] < depth] + [(depth, match["key"])]
-            _, mark, reason = (match["comment"] or "").partition("assumed:")
-            if mark:
-                yield ".".join(name for _, name in parents), match["value"], reason.strip()
+class _Reasons(dict[Path, dict[tuple[int, str], str]]):
+    """File → (line, key that begins it) → the assumption that the line's comment states."""
+
+    def __missing__(self, file: Path) -> dict[tuple[int, str], str]:
+        found = self[file] = {}
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            match = _LINE.match(line) if "assumed:" in line else None
+            if match:
+                _, mark, reason = (match["comment"] or "").partition("assumed:")
+                if mark:
+                    found[number, match["key"]] = reason.strip()
+        return found
+
+
+def _assumed(node: Located, reasons: _Reasons, key: str = "") -> Iterator[tuple[str, str, str]]:
+    """(key with its parents, value, reason) of every assumption of an experiment."""
+    for place in node.places:
+        if (reason := reasons[place.file].get((place.line, place.key))) is not None:
+            yield key, node.written(), reason
+            break
+    for name, child in node.value.items() if node.is_block else ():
+        yield from _assumed(child, reasons, f"{key}.{name}".lstrip("."))
 
 
 def _varied(declared: Path) -> dict[str, list[str]]:

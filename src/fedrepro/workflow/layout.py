@@ -224,8 +224,8 @@ class Layout:
         return {"results": [*artefacts, self.at(f"ledgers/{name}.csv")], "experiments": self.experiment_files([name])}
 
     def experiment_files(self, studies: list[str]) -> list[str]:
-        """The experiments' own files: the report and the notebooks list what is assumed in them."""
-        return [str(e.path) for e in self.experiments.values() if e.study in studies]
+        """All that the experiments are read from: the report and the notebooks list what is assumed in it."""
+        return sorted({str(file) for e in self.experiments.values() if e.study in studies for file in e.files})
 
     def study_files(self, name: str, *studies: str) -> list[str]:
         """The file of that name (`published.csv`, `errata.yaml`) of each of the studies that has one."""

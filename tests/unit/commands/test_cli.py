@@ -8,12 +8,14 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 from fedrepro.algorithms import ALGORITHMS
 from fedrepro.commands import cli
 from fedrepro.core.config import ROOT
-from fedrepro.core.experiment import load_artefacts, load_experiments
+from fedrepro.core.experiment import load_artefacts, load_experiment, load_experiments
 from fedrepro.data.datasets import DATASETS
+from tests.configs import EXPERIMENT, changed, write_yaml
 
 ABOUT = {"title": "The line", "source": "Fig. 3(a)", "scale": "smoke", "data": ["synthetic"], "seeds": 2}
 
@@ -153,3 +155,32 @@ def test_a_closed_pipe_is_no_error():
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 0
+
+
+def test_an_experiments_settings_are_shown_with_their_places(capsys, monkeypatch, tmp_path):
+    folder = tmp_path / "config" / "experiments" / "dfl"
+    write_yaml(folder / "_base.yaml", EXPERIMENT)
+    ring = 'extends: _base\nid: "ring_{x}"\nfor_each: {x: [7]}\nrounds: "{x}"\nscales: {smoke: {seeds: 3}}\n'
+    write_yaml(folder / "ring.yaml", ring)
+    monkeypatch.setattr(cli, "ROOT", tmp_path)
+    monkeypatch.setattr(cli, "CONFIG", tmp_path / "config")
+    rows = {}
+    for scale in (None, "smoke", "paper"):
+        lines = told(capsys, "show", "dfl/ring_7", "--config", *(["--scale", scale] if scale else [])).splitlines()
+        rows[scale] = [tuple(line.rsplit("  ", 1)) if ".yaml" in line else (line, "") for line in lines]
+        rows[scale] = [(setting.rstrip(), place) for setting, place in rows[scale]]
+        content = yaml.safe_load("\n".join(setting for setting, _ in rows[scale]))
+        whole = {**changed(EXPERIMENT, {"rounds": 7, "scales.smoke.seeds": 3}), "title": "A line"}
+        if scale:
+            assert content == load_experiment(tmp_path / "config", "dfl/ring_7", scale).spec
+        else:
+            assert content == whole
+    number = 1 + (folder / "_base.yaml").read_text().splitlines().index("seeds: 6")
+    assert ("rounds: 7", "config/experiments/dfl/ring.yaml:3") in rows[None]
+    assert ("seeds: 6", f"config/experiments/dfl/_base.yaml:{number}") in rows["paper"]
+    assert ("seeds: 3", "config/experiments/dfl/ring.yaml:5") in rows["smoke"]
+    assert ("seeds_per_job: 3", "config/experiments/dfl/ring.yaml:5") in rows["smoke"]  # no more than there are seeds
+    assert ("dataset:", "") in rows["smoke"]
+    assert "did you mean 'ring_7'?" in told(capsys, "show", "dfl/ring_8", "--config", code=1)
+    assert "did you mean 'demo'?" in told(capsys, "show", "dfl/ring_7", "--config", "--scale", "dem", code=1)
+    assert "--scale is possible with --config only" in told(capsys, "show", "dfl/fig3a", "--scale", "demo", code=1)

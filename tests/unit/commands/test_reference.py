@@ -33,7 +33,7 @@ LEDGER = {
 }
 
 
-(SHARD,) = load_experiment(ROOT / "config/experiments/dfl/line.yaml", "demo").shards()
+(SHARD,) = load_experiment(ROOT / "config", "dfl/line", "demo").shards()
 COLOURS = np.array([[255, 255, 255], [0, 0, 0], [31, 119, 180], [214, 39, 40]], dtype=np.uint8)
 OLDER = "0-99"  # a job of seeds that are cut otherwise by now
 

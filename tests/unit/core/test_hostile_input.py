@@ -102,6 +102,31 @@ def test_an_experiment(tree):
         settled(Path(folder), config)
 
 
+CASES = {
+    **EXPERIMENT,
+    "extends": "_base",
+    "without": ["rounds", "scales.*.seeds"],
+    "id": "of_{x}_{y}",
+    "for_each": {"x": [1, 2], "y": {"a": {"size": 5}, "b": {"size": 6, "without": ["title"], "title": "{y}"}}},
+    "only_for": {"of_1_a": {"seeds": 3}},
+    "scales": {"demo": {"seeds": "{size}"}, "smoke": {"extends": "demo", "rounds": 2}},
+}
+
+
+@many
+@given(disturbed(CASES))
+@example(CASES)
+@example({**CASES, "extends": "cases"})
+@example({**CASES, "for_each": {f"x{i}": list(range(50)) for i in range(50)}})
+def test_an_experiment_of_several_cases(tree):
+    with tempfile.TemporaryDirectory() as folder:
+        config = write_config(Path(folder))
+        write_yaml(Path(folder) / "config" / "experiments" / "dfl" / "_base.yaml", EXPERIMENT)
+        write_yaml(Path(folder) / "config" / "experiments" / "dfl" / "cases.yaml", tree)
+        told = settled(Path(folder), config)
+        assert tree != CASES or told is None
+
+
 @many
 @given(disturbed(ARTEFACTS))
 @example({"fig1\n": ARTEFACTS["fig1"]})

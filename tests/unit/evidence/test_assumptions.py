@@ -50,6 +50,45 @@ def test_every_assumption_is_listed_once_with_its_full_key_and_what_varies_it(tm
     assert assumed_settings([]) == []
 
 
+def test_a_comment_stands_beside_the_value_or_beside_its_placeholder(tmp_path):
+    """Inherited and filled-in values have the comment of the line they come from; a value that replaces another has
+    its own comment or none; a comment on a case is no comment on its values."""
+    base = """\
+dataset:
+  noise: 0.50 # assumed: none is given
+  size: 3 # assumed: small
+algorithms: # assumed: both
+  dfl: {servers: 5, steps: 1.0e-4} # assumed: five
+"""
+    own = """\
+extends: _base
+id: "{data}"
+for_each:
+  data:
+    plain: {count: 10} # assumed: no value of its own
+    other:
+      count: 20 # assumed: twice as many
+rounds: "{count}" # assumed: enough
+dataset:
+  size: 4
+algorithms:
+  dfl: {steps: 2}
+"""
+    folder = tmp_path / "experiments" / "dfl"
+    write_yaml(folder / "_base.yaml", base)
+    write_yaml(folder / "both.yaml", own)
+    found = assumed_settings(folder.glob("*.yaml"))
+    assert {(f["key"], f["value"], f["reason"], f["experiments"]) for f in found} == {
+        ("dataset.noise", "0.50", "none is given", "other, plain"),
+        ("rounds", "10", "enough", "plain"),
+        ("rounds", "20", "twice as many", "other"),
+        ("algorithms", "", "both", "other, plain"),
+        ("algorithms.dfl", "{servers: 5, steps: 2}", "five", "other, plain"),
+    }
+    assert assumed_settings([folder / "both.yaml"]) == found  # a base need not be among the files
+    assert assumed_settings([folder / "_base.yaml"]) == []
+
+
 @pytest.mark.parametrize("study", STUDIES)
 def test_what_an_artefact_varies_is_an_assumption(study):
     found = assumed_settings((ROOT / "config" / "experiments" / study).glob("*.yaml"))

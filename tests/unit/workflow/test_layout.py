@@ -57,6 +57,18 @@ def test_a_study_without_artefacts_is_not_dragged_in(config):
     assert Layout(config).whole_studies == ["dfl"]
 
 
+def test_all_files_that_experiments_are_read_from_are_inputs(config):
+    folder = Path(config["config"]) / "experiments" / "dfl"
+    write_yaml(folder / "ring.yaml", 'extends: line\nid: "ring_{x}"\nfor_each: {x: [1, 2]}\n')
+    write_yaml(folder / "_unused.yaml", EXPERIMENT)
+    write_yaml(folder.parent / "sa" / "_base.yaml", EXPERIMENT)
+    write_yaml(folder.parent / "sa" / "toy.yaml", "extends: _base\n")
+    made = Layout(config)
+    assert made.experiment_files(["dfl"]) == [str(folder / f"{name}.yaml") for name in ("line", "ring")]
+    assert made.experiment_files(["sa"]) == [str(folder.parent / "sa" / f"{name}.yaml") for name in ("_base", "toy")]
+    assert len(made.experiment_files(["sa", "dfl"])) == 4
+
+
 def test_results_lie_under_their_scale(config):
     made = Layout({**config, "scale": "paper", "results": "/data/out/"})
     assert made.at("ledger.csv") == "/data/out/paper/ledger.csv"
