@@ -10,12 +10,13 @@ import copy
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fedrepro.core.config import read_yaml, validate
+from fedrepro.core.study import load_studies, study_of
 from fedrepro.core.expansion import Expanded, expand
 from fedrepro.core.located import Located
 from fedrepro.errors import UserError, nearest
@@ -23,7 +24,6 @@ from fedrepro.files import sha256_of
 
 SCALES = ("smoke", "demo", "workstation", "paper")  # by size
 MOST_SETTINGS = 10_000  # of one algorithm: they are trained side by side in memory
-STUDIES = ("sa", "omni", "sgld", "dfl", "gifair", "fedlin", "fgpr")
 
 
 @dataclass(frozen=True)
@@ -99,41 +99,34 @@ def seeds_of(shard: str) -> list[int]:
     return list(range(first, last + 1))
 
 
-def load_experiments(config: Path, scale: str, study: str = "*") -> dict[str, Experiment]:
-    """Every experiment of config/experiments, or of one study, at the given scale, by id."""
+def load_experiments(config: Path, scale: str, study: str | None = None) -> dict[str, Experiment]:
+    """Every experiment of all studies, or of one, at the given scale, by id."""
     _check_scale(scale)
-    return {
-        f"{s}/{e.name}": _loaded(s, e, scale) for s, found in expanded(config, study).items() for e in found.values()
-    }
+    studies = [study] if study else sorted(load_studies(config))
+    return {f"{s}/{e.name}": _loaded(s, e, scale) for s in studies for e in expanded(config, s).values()}
 
 
 def load_experiment(config: Path, id: str, scale: str) -> Experiment:
     """One experiment, <study>/<name>, at the given scale."""
     _check_scale(scale)
-    study, name, found = find_experiment(config, id)
-    return _loaded(study, found[name], scale)
+    return _loaded(id.split("/")[0], find_experiment(config, id), scale)
 
 
-def find_experiment(config: Path, id: str) -> tuple[str, str, dict[str, Expanded]]:
-    """(study, name, the study's experiments) of an id."""
+def find_experiment(config: Path, id: str) -> Expanded:
+    """What the files behind an id, <study>/<name>, come to, before a scale is applied."""
     study, _, name = id.partition("/")
-    if study not in STUDIES:
-        raise UserError(f"experiment '{id}': study '{study}' is unknown{nearest(study, STUDIES)}")
-    found = expanded(config, study).get(study, {})
+    found = expanded(config, study)
     if name not in found:
         raise UserError(f"experiment '{id}' is unknown{nearest(name, found)}")
-    return study, name, found
+    return found[name]
 
 
-def expanded(config: Path, study: str = "*") -> dict[str, dict[str, Expanded]]:
-    """Study → name → what the study's files come to, before a scale is applied."""
-    files: dict[str, list[Path]] = {}
-    for path in sorted((config / "experiments").glob(f"{study}/*.yaml")):
-        if path.parent.name not in STUDIES:
-            raise UserError(f"{path}: study '{path.parent.name}' is unknown{nearest(path.parent.name, STUDIES)}")
+def expanded(config: Path, study: str) -> dict[str, Expanded]:
+    """Name → what the study's files come to, before a scale is applied."""
+    files = sorted((study_of(config, study).folder / "experiments").glob("*.yaml"))
+    for path in files:
         check_name(path, path.stem.removeprefix("_"))
-        files.setdefault(path.parent.name, []).append(path)
-    return {name: expand(mine) for name, mine in files.items()}
+    return expand(files)
 
 
 def _loaded(study: str, found: Expanded, scale: str) -> Experiment:
@@ -195,34 +188,30 @@ def check_name(path: Path, name: str, pattern: str = "[a-z][a-z0-9_]*") -> None:
         raise UserError(f"{ascii(str(path))[1:-1]}: {ascii(name)[:80]} is no name: letters, digits and _ only")
 
 
-def check_study(path: Path) -> None:
-    """A file that is named after a study."""
-    check_name(path, path.stem)
-    if path.stem not in STUDIES:
-        raise UserError(f"{path}: study '{path.stem}' is unknown{nearest(path.stem, STUDIES)}")
-
-
 def load_artefacts(config: Path, experiments: dict[str, Experiment]) -> dict[str, dict[str, Any]]:
-    """Artefact id (`dfl/fig3a`) → its declaration, with the experiments it draws on checked."""
+    """Artefact id (<study>/<name>) → its declaration, with the experiments it draws on checked."""
     artefacts = {}
-    for path in sorted((config / "artefacts").glob("*.yaml")):
-        check_study(path)
+    for study, declared in sorted(load_studies(config).items()):
+        path = declared.file("artefacts.yaml")
+        if path is None:
+            continue
         raw = read_yaml(path)
         validate(raw, "artefacts", path)
         for name, spec in raw.items():
             check_name(path, name, "[a-z][A-Za-z0-9_]*")
-            known = {e.name for e in experiments.values() if e.study == path.stem}
+            known = {e.name for e in experiments.values() if e.study == study}
             for experiment in [*spec["experiments"], *spec.get("data", [])]:
                 if experiment not in known:
                     raise UserError(
                         f"{path}: {name}.experiments: '{experiment}' is unknown{nearest(experiment, known)}"
                     )
-            artefacts[f"{path.stem}/{name}"] = {**spec, "study": path.stem, "id": f"{path.stem}/{name}"}
+            artefacts[f"{study}/{name}"] = {**spec, "study": study, "id": f"{study}/{name}"}
     return artefacts
 
 
-def select(only: list[str], artefacts: dict[str, Any]) -> list[str]:
-    """The artefact ids that `only` names: studies (`dfl`), artefacts (`dfl/fig3a`), or everything if empty."""
+def select(only: list[str], artefacts: dict[str, Any], declared: Container[str] = ()) -> list[str]:
+    """The artefact ids that `only` names: studies, artefacts (<study>/<name>), or everything if empty. `declared` are all
+    studies, those without artefacts included."""
     studies = sorted({a.split("/")[0] for a in artefacts})
     chosen: dict[str, None] = {}
     for name in only or studies:
@@ -230,7 +219,7 @@ def select(only: list[str], artefacts: dict[str, Any]) -> list[str]:
             chosen[name] = None
         elif name in studies:
             chosen |= dict.fromkeys(a for a in artefacts if a.startswith(f"{name}/"))
-        elif name in STUDIES:
+        elif name in declared:
             raise UserError(f"only: study '{name}' has no artefacts yet{nearest(name, studies)}")
         else:
             raise UserError(f"only: '{name}' is neither a study nor an artefact{nearest(name, [*studies, *artefacts])}")

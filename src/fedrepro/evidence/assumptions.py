@@ -16,16 +16,16 @@ _LINE = re.compile(r"^\s*(?P<key>[\w ]+):\s*(?P<value>[^#]*?)\s*(?:#(?P<comment>
 
 
 def assumed_settings(experiments: Iterable[Path]) -> list[dict[str, str]]:
-    """Every `# assumed: …` of the files config/experiments/<study>/*.yaml: the study, the key with its parents, our
+    """Every `# assumed: …` of the files config/studies/<study>/experiments/*.yaml: the study, the key with its parents, our
     value, the reason, the experiments that have it, and the artefacts of the study that vary it (`varies` in
-    config/artefacts/<study>.yaml names the last parts of a key): where to look for what it does to the results.
+    artefacts.yaml of the study names the last parts of a key): where to look for what it does to the results.
     Where a value is inherited or filled in, the comment stands in the file that it comes from."""
     files = set(experiments)
     having: dict[tuple[str, str, str, str], list[str]] = {}
     shown: dict[str, dict[str, list[str]]] = {}
     for folder in sorted({path.parent for path in files}):
-        study, reasons = folder.name, _Reasons()
-        shown[study] = _varied(folder.parents[1] / "artefacts" / f"{study}.yaml")
+        study, reasons = folder.parent.name, _Reasons()
+        shown[study] = _varied(folder.parent / "artefacts.yaml")
         for name, experiment in expand(sorted(folder.glob("*.yaml"))).items():
             for key, value, reason in _assumed(experiment.tree, reasons) if experiment.path in files else ():
                 having.setdefault((study, key, value, reason), []).append(name)

@@ -64,7 +64,7 @@ class Layout:
         self.declared = load_studies(self.folder)
         self.experiments = load_experiments(self.folder, self.scale)
         self.artefacts = load_artefacts(self.folder, self.experiments)
-        self.chosen = select(self.only, self.artefacts)
+        self.chosen = select(self.only, self.artefacts, self.declared)
         check_once(self.experiments.values(), [p for s in self.declared.values() if (p := s.file("claims.yaml"))])
 
     # -- what is asked for ---------------------------------------------------------------------------------
