@@ -68,8 +68,9 @@ check-reference: $(STAMP) ## hold the results of a fresh run (of SCALE) against 
 $(BENCH_STAMP): $(STAMP) envs/bench.sh envs/bench.txt
 	@sh envs/bench.sh $@
 
-bench: $(BENCH_STAMP) ## measure the engine beside pfl, Flower and bare code, how it grows, Gaussian processes, linear models, data, and where the time of the last run of SCALE went; into results/bench
+bench: $(BENCH_STAMP) ## measure the engine beside pfl, Flower and bare code, its two strategies, how it grows, Gaussian processes, linear models, data, and where the time of the last run of SCALE went; into results/bench
 	@.venv-bench/bin/python -m fedrepro.bench $(ARGS)
+	@$(BIN)/python -m fedrepro.bench.strategies
 	@$(BIN)/python -m fedrepro.bench.growth
 	@$(BIN)/python -m fedrepro.bench.gp
 	@$(BIN)/python -m fedrepro.bench.linear
@@ -78,7 +79,7 @@ bench: $(BENCH_STAMP) ## measure the engine beside pfl, Flower and bare code, ho
 
 lock: $(STAMP) ## resolve pyproject.toml anew into envs/requirements.lock (needs uv)
 	@uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --extra dev \
-		--no-annotate --no-header --no-emit-index-url pyproject.toml -o envs/requirements.lock
+		--no-annotate --no-header --no-emit-index-url --override envs/overrides.txt pyproject.toml -o envs/requirements.lock
 
 sbom: $(STAMP) ## a software bill of materials of the lock, with licences: results/sbom.cdx.json
 	@mkdir -p results

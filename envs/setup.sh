@@ -38,6 +38,7 @@ else
     fi
 fi
 rm -f .venv/.ready-*
-.venv/bin/python -m pip install --quiet --progress-bar off -r envs/requirements.lock
+# --no-deps: the lock is complete, and leaves one optional package out on purpose (envs/overrides.txt)
+.venv/bin/python -m pip install --quiet --progress-bar off --no-deps -r envs/requirements.lock
 .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 touch "$stamp"

@@ -178,7 +178,7 @@ def run(
 ) -> Run:
     """Train from the start. `options` go to `train` (checkpoint, progress)."""
     replicates = make_replicates(task, by_seed, plan, *algorithms, w=w)
-    log, counts = train(task, replicates, plan, lambda works: clients.strategy(strategy), **options)
+    log, counts = train(task, replicates, plan, clients.strategy(strategy), **options)
     return Run(replicates, log.frame(EXPERIMENT, type(algorithms[0]).__name__.lower()), counts)
 
 
@@ -256,7 +256,7 @@ def settings_of(name: str) -> list[Algorithm]:
 
 
 class GradientCounter:
-    """Gradient evaluations through `Task`: `calls` of the function, `evaluations` one a client and step."""
+    """Gradient evaluations through `Task`: `calls` of the function, `evaluations` one per client and step."""
 
     def __init__(self):
         self.calls = self.evaluations = 0

@@ -42,7 +42,7 @@ CONFIG: dict[str, Any] = {
     "data": "auto",
     "data_dir": None,
     "device": "auto",
-    "strategy": "auto",
+    "strategy": "declared",
     "results": "results",
 }
 

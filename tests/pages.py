@@ -69,7 +69,7 @@ def write_manifest(results: Path, path: str, **entries: object) -> None:
     manifest |= {"data": {"name": "line", "kind": "synthetic", "sha256": SHA}, "commit": "c0ffee" * 6}
     manifest |= {
         "peak_memory_mb": 512.0,
-        "strategy": {"name": "vmap"},
+        "strategy": "vmap",
         "gradient_steps": 12345,
         "diverged": [],
     }

@@ -1,20 +1,20 @@
 """Needs LAYOUT. Makes failures.json and, of a run in which jobs failed, the report of what is there."""
 
-from fedrepro.workflow import failures, run_lock as running, warm
+from fedrepro.workflow import failures, run_lock as running
 from fedrepro.files import check_writable
+from fedrepro.workflow import warm
+from fedrepro.workflow.scheduling import lift_rate_limit
 
 if workflow.is_main_process:
     running.clear_left_overs(LAYOUT.results, lambda text: print(text, file=sys.stderr))
     if warm.wanted_early():
         warm.start()
 elif warm.several_asked_for(sys.argv):
-    warm.start()  # a cluster's job in which several of ours share a place; those inside find it
+    warm.start()  # a cluster job that holds a group of ours, which find it
 
 
 onstart:
-    # After every look at the queue snakemake's rate limiter asks for another a second later, and every finished job
-    # begins one more such chain: with 200 jobs, minutes of work for nothing.
-    workflow.scheduler.job_rate_limiter = None
+    lift_rate_limit(workflow)
     try:
         running.hold(LAYOUT.results)
         check_writable(Path(LAYOUT.results))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fedrepro.algorithms.fedavg import FedAvg
 
@@ -11,8 +10,6 @@ from fedrepro.algorithms.fedavg import FedAvg
 @dataclass(frozen=True)
 class FedProx(FedAvg):
     mu: float = 0.25
-
-    sums: ClassVar[bool] = True
 
     def __post_init__(self):
         super().__post_init__()

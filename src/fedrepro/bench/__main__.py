@@ -5,10 +5,9 @@ hand-written code that only takes the gradient steps (forward, backward, step) o
 as a loop and as one fused vmap; and, where they are installed, pfl and Flower (fedrepro.bench.peers). All take turns;
 medians with spread. `ratio` is a system's time over the engine's (the better strategy's), turn by turn, `not_gradients`
 the share of the engine's round that bare code of the same kind does without. All may use every core: what computes in
-this process is measured with one thread and with one a core, and the better of the two is told; Flower has a process a
-core. `apart` is the largest difference of a parameter after some rounds from the bare loop on the same batches, in
-single precision and, of the engine, in double; of the bare loop itself, how far single precision takes it from itself
-in double.
+this process is measured with one thread and with one per core, and the better of the two is listed; Flower has one
+process per core. `apart` is the largest difference of a parameter after some rounds from the bare loop on the same
+batches, in single precision and, of the engine, in double; of the bare loop, from itself in double precision.
 
 Two cases more are a whole run from process start (logistic regression on 1000 clients, ten a round, 100 rounds), and
 a study as a whole, jobs in parallel, beside as many processes of pfl as there are cores.
@@ -33,10 +32,12 @@ from fedrepro.workflow.train_job import keep_freed_memory
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """A system's time over the engine's, a panel a case."""
+    """A system's time over the engine's, one panel per case."""
     cases = table["case"].unique()
     fig, axes = figure(2, 3, width=9.4, height=2.1)
-    for ax, case in zip(axes.flat, cases, strict=True):
+    for ax in axes.flat[len(cases) :]:
+        ax.set_axis_off()
+    for ax, case in zip(axes.flat, cases, strict=False):
         own = table[table["case"] == case].iloc[::-1]
         colours = [COLOURS[0] if system.startswith("fedrepro") else "#999999" for system in own["system"]]
         ax.barh(own["system"], own["ratio"], color=colours, height=0.6)
@@ -46,7 +47,6 @@ def draw(table: pd.DataFrame) -> Figure:
             ax.annotate(f" {ratio:.2g}" if ratio < 10 else f" {ratio:.0f}", (ratio, place), va="center", fontsize=8)
         ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         ax.xaxis.set_minor_formatter(NullFormatter())
-    for ax in axes[1]:
         ax.set_xlabel("time, in that of the engine")
     return fig
 

@@ -1,9 +1,9 @@
 """`make bench`, Gaussian processes: FGPR and Separate on CURRIN for many runs, all at once, beside one gpytorch model
 at a time, in one process and alternating. Into results/bench/gp.csv.
 
-The case is Table 4.2's: two devices (40 and 200 samples), batches of 40 nearest neighbours, one epoch a round, Adam.
+The case is Table 4.2's: two devices (40 and 200 samples), batches of 40 nearest neighbours, one epoch per round, Adam.
 Both sides take the same gradient steps; the gpytorch side is its own ExactGP, ExactMarginalLogLikelihood and torch's
-Adam, a model a device and run, with the parameters averaged by hand after every round.
+Adam, one model per device and run, with the parameters averaged by hand after every round.
 """
 
 from __future__ import annotations

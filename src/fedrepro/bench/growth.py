@@ -100,7 +100,7 @@ def resident() -> int:
 
 
 def memory(clients: int, drawn: int = 10) -> float:
-    """Bytes a client beyond its samples and labels, after ten rounds."""
+    """Bytes per client beyond its samples and labels, after ten rounds."""
     before = resident()
     run = softmax_round(clients, drawn)
     for t in range(10):
@@ -109,7 +109,7 @@ def memory(clients: int, drawn: int = 10) -> float:
 
 
 def measure(repeats: int, drawn=DRAWN, total=TOTAL, devices=DEVICES) -> pd.DataFrame:
-    """A row a size: seconds of a round with their spread, also as a multiple of the smallest size's in the same turn;
+    """One row per size: seconds of a round with their spread, also over those of the smallest size in the same turn;
     memory."""
     rows = []
     extra = {size: memory(size) for size in total[-1:]} if Path("/proc/self/statm").exists() else {}
@@ -137,7 +137,7 @@ def measure(repeats: int, drawn=DRAWN, total=TOTAL, devices=DEVICES) -> pd.DataF
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """Milliseconds a round over the size, beside a fitted line; a level one where time should not grow."""
+    """Milliseconds per round over the size, beside a fitted line; a level one where time should not grow."""
     fig, axes = figure(1, 3, width=9.4, height=2.8)
     for ax, (what, own) in zip(axes[0], table.groupby("what", sort=False), strict=True):
         milliseconds = 1000 * own["median_s"]

@@ -72,8 +72,8 @@ def train(chosen: Experiment, algorithm: str, folder: Path) -> dict:
 
 
 def measure(config: Path, scale: str = "paper", cases: Mapping = CASES) -> pd.DataFrame:
-    """A row a case, and one for all cases of a table together, from the first process' start to the last's end: with
-    the imports, which the jobs share."""
+    """One row per case, and one for all cases of a table together, from the first process' start to the last's end,
+    with the imports, which the jobs share."""
     rows = []
     for what, (algorithm, variants, names) in cases.items():
         experiments = [load_experiment(config, f"fedlin/{name}", scale) for name in names]

@@ -1,6 +1,6 @@
 """The same rounds by other simulators, for `make bench`: pfl's simulated backend, in this process, and Flower's
-simulation, in the processes that ray starts for it, one a core. Both are imported where they are used: the environment
-of the studies has neither.
+simulation, in the processes that ray starts for it, one per core. Both are imported where they are used: the
+environment of the studies has neither.
 
 A round is FedAvg: every client takes its batches once, in the order of its samples, from the server's model; the server
 takes the mean. Each simulator is used as its own documentation has it for PyTorch.
@@ -187,7 +187,7 @@ _KEPT: dict[str, tuple] = {}
 
 
 def _kept(case: Case) -> tuple:
-    """The model and the data, made once a process."""
+    """The model and the data, made once per process."""
     key = repr(case)
     if key not in _KEPT:
         _KEPT[key] = case.build(), client_tensors(case)

@@ -68,7 +68,6 @@ class Case:
 
 CASES = {
     "softmax 60-10": Case("softmax", (60,)),
-    "mlp 784-200-10": Case("mlp", (784,), {"hidden": [200]}),
     "cnn 32x32x3": Case("cnn", (3, 32, 32)),
     "lenet-5 28x28": Case("lenet5", (1, 28, 28), clients=10, batch=16),  # as paper 000 has it
 }
@@ -203,7 +202,7 @@ def timed(call: Callable[[], object]) -> float:
 
 
 def rows_of(case: str, times: dict[tuple[str, int], list[float]]) -> list[dict]:
-    """A row a system, with the number of threads that it is fastest with."""
+    """One row per system, with the number of threads that it is fastest with."""
     middle = {key: statistics.median(seconds) for key, seconds in times.items()}
     best = {system: min((key for key in times if key[0] == system), key=middle.get) for system, _ in times}
     ours = min((key for system, key in best.items() if system.startswith("fedrepro")), key=middle.get)
@@ -235,5 +234,5 @@ def engine_model(case: Case, rounds: int, sampled: int | None = None) -> Params:
     """The server's model after the engine's rounds."""
     task = Task(case.build())
     plan, replicate = one_run(task, case.federation(), case.work, FEDAVG, sampled, rounds)
-    train(task, [replicate], plan, lambda works: strategy("vmap"))
+    train(task, [replicate], plan, strategy("vmap"))
     return replicate.algorithm.model(replicate.state, None, -1)

@@ -65,7 +65,7 @@ def study_run(results: Path) -> tuple[float, int]:
 
 
 def pfl_pace() -> float:
-    """Gradient steps a second of pfl in this process, for some seconds."""
+    """Gradient steps per second of pfl in this process, for some seconds."""
     torch.set_num_threads(1)
     simulator, rounds, begin = peers.Pfl(STUDY_MODEL, LR), 0, time.perf_counter()
     while time.perf_counter() - begin < PFL_SECONDS:
@@ -82,7 +82,7 @@ def pfl_paces(processes: int) -> list[float]:
 
 
 def measure_study(repeats: int) -> list[dict]:
-    """Seconds of the study's gradient steps: of the study as a whole, and of pfl's processes, one a core."""
+    """Seconds of the study's gradient steps: of the study as a whole, and of pfl's processes, one per core."""
     times: dict[tuple[str, int], list[float]] = {("fedrepro", 1): []}
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,9 +1,9 @@
 """`make bench`, the workflow: where the time of a whole run went, from its benchmark files and manifests. Into
 results/bench/workflow.csv.
 
-A line a rule: its jobs, their seconds, and these as a share of the time that all cores had from the first job's start
-to the last one's end. What of training is not its rounds (starting a process, reading data, writing) and what no job
-took is what the workflow itself costs.
+One line per rule: its jobs, their seconds, and these as a share of the time that all cores had from the first job's
+start to the last one's end. The workflow itself costs what no job took, and what of training is not its rounds
+(starting a process, reading data, writing).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TRAINING = "train_algorithm"
 
 
 def measure(results: Path, cores: int) -> tuple[pd.DataFrame, float]:
-    """(a row a rule, seconds from the first job's start to the last one's end)."""
+    """(one row per rule, seconds from the first job's start to the last one's end)."""
     seconds, begin, end = defaultdict(list), float("inf"), 0.0
     for path in (results / "benchmarks").rglob("*.tsv"):
         with path.open(newline="") as file:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from fedrepro.core.federation import Batches, Federation
+from fedrepro.core.model import Assessment
 from fedrepro.core.params import Params, Uploads
 from fedrepro.core.quadratic import Quadratic
 from fedrepro.core.task import Task
@@ -41,7 +42,7 @@ class Problem:
     def whole(self, client: int) -> object:
         """The client's full batch, or what the task summarises it to; made once."""
         if client not in self._whole:
-            self._whole[client] = self.task.summarise(self.federation.train.full_batch(client))
+            self._whole[client] = self.task.model.summarise(self.federation.train.full_batch(client))
         return self._whole[client]
 
     def summaries(self, split: str) -> Quadratic:
@@ -49,7 +50,7 @@ class Problem:
         if split not in self._summaries:
             holdings = getattr(self.federation, split)
             each = [
-                self.whole(k) if split == "train" else self.task.summarise(holdings.full_batch(k))
+                self.whole(k) if split == "train" else self.task.model.summarise(holdings.full_batch(k))
                 for k in range(len(holdings))
             ]
             self._summaries[split] = Quadratic(*(torch.stack(part) for part in zip(*each, strict=True)))
@@ -107,22 +108,14 @@ def pairs(name: str, matrix: torch.Tensor) -> Iterator[Metric]:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """Base of all methods. Subclasses are frozen dataclasses whose fields are the hyper-parameters.
+    """Base of all methods. Subclasses are frozen dataclasses whose fields are the hyper-parameters."""
 
-    A method whose result is no model of the task's (a centralised predictor) has `assess(problem, state, split)`: loss
-    [K] and score [K] of the clients and more metrics, or None for a split that it says nothing on.
-    """
-
-    #: hyper-parameters that `client_update` never reads: settings that differ in them are still stacked
+    #: hyper-parameters that `client_update` never reads: settings that differ only in them are stacked
     server_only: ClassVar[frozenset[str]] = frozenset()
     #: exchanges with the server in a round: each is a message, `client_update` and `server_update`
     exchanges: ClassVar[int] = 1
     #: whether `client_update` reads `batches.noise`
     noisy: ClassVar[bool] = False
-    #: whether a client only forms sums of its message (a model) and gradients at such sums, in which the factors of the
-    #: models sum to 1, and sends one, and the server only takes the `weighted_sum` of what it is sent. Each class says
-    #: it of itself; what inherits does not. It lets a wide layer be kept as factors (`fedrepro.core.factors`).
-    sums: ClassVar[bool] = False
     #: False: `init` computes the result and there are no rounds (a centralised fit, a closed form)
     iterative: ClassVar[bool] = True
 
@@ -169,13 +162,14 @@ class Algorithm:
         """(upload, new local state) of one client. Pure: no randomness, no side effect."""
         raise NotImplementedError
 
-    def server_update(self, state: State, uploads: Uploads, cohort: Cohort) -> State:
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         """The new state. `uploads` come in the order of `cohort.clients`."""
         raise NotImplementedError
 
     def model(self, state: State, local: Any, client: int) -> Params:
         """The model that a client would use now."""
-        return state["w"]
+        w: Params = state["w"]
+        return w
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterable[Metric]:
         """Numbers of the method's own, recorded after initialisation (round 0) and after every round."""
@@ -186,10 +180,19 @@ class Algorithm:
         return ()
 
     def noise_width(self, parameters: int) -> int:
-        """Random numbers of a step, for a `noisy` method that does not want one a parameter."""
+        """Random numbers per step, for a `noisy` method that does not want one per parameter."""
         return parameters
 
     def require(self, condition: bool, key: str, rule: str) -> None:
         """Check one hyper-parameter; the error names the algorithm, the key, its value and the rule."""
         if not condition:
             raise UserError(f"{type(self).__name__}: {key} = {getattr(self, key)!r}: {rule}")
+
+
+@dataclass(frozen=True)
+class Predictor(Algorithm):
+    """A method whose result is no model of the task's: a centralised predictor."""
+
+    def assess(self, problem: Problem, state: State, split: str) -> Assessment | None:
+        """The assessment of all clients on a split; None: the split is not evaluated."""
+        raise NotImplementedError

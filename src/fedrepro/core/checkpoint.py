@@ -1,8 +1,8 @@
 """Round checkpoints: a job that is killed at any moment resumes and ends with the same bytes.
 
 A checkpoint is one file, named by the hash of the job's config and code, holding a SHA-256 of its payload and
-then the payload. It is written under a temporary name and renamed; one that does not verify is ignored, and
-that is said. The payload is tensors, numbers, strings, lists and dicts only and is read with `weights_only`.
+then the payload. It is written under a temporary name and renamed; one that does not verify is ignored with a
+message. The payload is tensors, numbers, strings, lists and dicts only and is read with `weights_only`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import io
 import pickle
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ _PARAMS = "__params__"
 class Checkpoint:
     """Save at most every `seconds` seconds, load what is there."""
 
-    def __init__(self, path: Path, seconds: float = 10.0, say=lambda text: None):
+    def __init__(self, path: Path, seconds: float = 10.0, say: Callable[[str], None] = lambda text: None):
         self.path = Path(path)
         self.seconds = seconds
         self.say = say
@@ -48,17 +49,18 @@ class Checkpoint:
         raw = self.path.read_bytes()
         digest, body = raw[:32], raw[32:]
         if hashlib.sha256(body).digest() != digest:
-            return self._ignore("is damaged")
-        try:
-            return _decode(torch.load(io.BytesIO(body), weights_only=True))
-        except pickle.UnpicklingError:
-            return self._ignore("holds more than numbers, text and tensors")
-
-    def _ignore(self, why: str) -> None:
+            why = "is damaged"
+        else:
+            try:
+                payload: dict[str, Any] = _decode(torch.load(io.BytesIO(body), weights_only=True))
+                return payload
+            except pickle.UnpicklingError:
+                why = "holds more than numbers, text and tensors"
         self.say(f"checkpoint {self.path.name} {why}: ignored, starting from round 0")
+        return None
 
     def remove(self) -> None:
-        """The checkpoint, and what a job that was killed left half written."""
+        """Also what a killed job left half written."""
         for path in (self.path, *self.path.parent.glob(f".{self.path.name}.*")):
             path.unlink(missing_ok=True)
 

@@ -2,8 +2,9 @@
 
 `works` lists a round's clients of all replicates (settings × seeds). The loop keeps one model resident and
 yields results one by one, so that an average needs no copy of all models. `vmap` stacks clients that take the
-same number of steps (ragged sizes fall into groups, no step is wasted) and, where settings of a grid differ
-in real-valued hyper-parameters only, these too.
+same number of steps (ragged sizes fall into groups, no step is wasted), also those of settings that differ in
+real-valued hyper-parameters only. The two differ in the last bits of a float; which one runs is declared with
+the model (`fedrepro.core.model`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,29 +21,19 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree
 
-from fedrepro.core.factors import FactoredTask, Factors, Weights
 from fedrepro.core.federation import Batches
+from fedrepro.core.model import StrategyName
 from fedrepro.core.params import Uploads
 from fedrepro.core.task import Task
 
 if TYPE_CHECKING:
     from fedrepro.core.algorithm import Algorithm
 
-CALIBRATION_STEPS = (2, 10)
-CALIBRATION_LOOP_CLIENTS = 8
-CALIBRATION_LONG = 0.1  # seconds
-#: rounds of a run that is over before a careful choice would pay: the first steps tell of all
-CALIBRATION_FEW_ROUNDS = 10
-#: seconds of a whole run in the loop in which vmap would not even have begun
-CALIBRATION_NOT_WORTH = 0.2
-#: vmap must win by this factor to be chosen: below it the choice would flip with the machine's noise.
-CALIBRATION_MARGIN = 1.25
-#: bytes that are stacked at a time, of parameters and of what a step makes of its images; a round of more is cut into
-#: chunks
+#: bytes that are stacked at a time, of parameters and activations; a larger round is cut into chunks
 CHUNK_BYTES = 128 * 2**20
-#: what convolutions keep of an image until its gradient is known, in bytes a byte of the image
+#: bytes of activations that convolutions keep for the gradient, per byte of an image
 KEPT_OF_AN_IMAGE = 32
-#: rows of a round's mini-batches that are read beforehand for all clients at once; more are read step by step
+#: the largest mini-batches of a round that are read beforehand for all clients; larger ones are read step by step
 READY_BYTES = 64 * 2**20
 _STACKED = object()  # stands for a tensor in a structure
 
@@ -63,7 +53,7 @@ class Results:
     def __init__(self, each: Iterator[tuple[Any, Any]], stacked: tuple[Any, Any] | None = None):
         self._each, self._stacked, self._next = each, stacked, 0
 
-    def take(self, clients: Sequence[int], local: dict[int, Any]) -> Uploads:
+    def take(self, clients: Sequence[int], local: dict[int, Any]) -> Uploads[Any]:
         """The uploads of the next `clients`; their new states go into `local` (where the method has any)."""
         start, self._next = self._next, self._next + len(clients)
         if self._stacked is None:
@@ -72,11 +62,6 @@ class Results:
         if states is not None:
             local.update(zip(clients, _rows(states, len(clients)), strict=True))
         return Uploads(_rows(upload, len(clients)), upload)
-
-    def finish(self) -> None:
-        """Compute what is left and throw it away."""
-        for _ in self._each:
-            pass
 
     def _one_by_one(self, clients: Sequence[int], local: dict[int, Any]) -> Iterator[Any]:
         for k in clients:
@@ -93,11 +78,11 @@ def run_loop(task: Task, works: Sequence[Work]) -> Results:
 
 @dataclass
 class Vmap:
-    """The vectorised strategy. Full batches are the same every round: it remembers their shapes, and the last round's
-    stacks of them."""
+    """The vectorised strategy. Full batches are the same every round, so their shapes and the last round's stacks of
+    them are kept."""
 
-    _whole: dict[tuple, Any] = field(default_factory=dict)
-    _used: set[tuple] = field(default_factory=set)
+    _whole: dict[tuple[int, ...], Any] = field(default_factory=dict)
+    _used: set[tuple[int, ...]] = field(default_factory=set)
     _sizes: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # id of a full batch → it and its shape
 
     def __call__(self, task: Task, works: Sequence[Work]) -> Results:
@@ -126,130 +111,52 @@ class Vmap:
         local, local_axes = _stack([w.local for w in works])
         batches = first.batches
         whole = self._stack_whole(works) if batches.whole is not None else None
-        index = None if batches.index is None else torch.stack([w.batches.index for w in works])
-        weight = None if batches.weight is None else torch.stack([w.batches.weight for w in works])
-        ready = None
-        if index is not None and index.numel() * batches.samples.x[0].nbytes <= READY_BYTES:
-            index, ready = None, batches.samples.rows(index)
+        index = None if batches.index is None else _stack([w.batches.index for w in works], always=True)[0]
+        weight = None if batches.weight is None else _stack([w.batches.weight for w in works], always=True)[0]
+        samples, ready = batches.samples, None
+        if samples is not None and index is not None and index.numel() * samples.x[0].nbytes <= READY_BYTES:
+            ready, index = samples.rows(index), None
         noise, noise_axis = _stack([w.batches.noise for w in works])
-        factors = factored = None
-        if Factors.pay(task, first.algorithm, message, ready):
-            factors = Factors(task.model.first_weight, message[task.model.first_weight], ready)
-            message, ready = factors.message(message), factors.ready(ready)
-            factored = factors.product, factors.gram
         structure: list[Any] = []
 
-        def one_client(hyper, message, local, whole, index, weight, ready, noise, factored):
+        def one_client(
+            hyper: Any, message: Any, local: Any, whole: Any, index: Any, weight: Any, ready: Any, noise: Any
+        ) -> list[Tensor]:
             mine = dataclasses.replace(batches, whole=whole, index=index, weight=weight, ready=ready, noise=noise)
-            own = task if factored is None else FactoredTask(task, *factored)
-            result = _with(first.algorithm, hyper).client_update(own, message, local, mine)
+            result = _with(first.algorithm, hyper).client_update(task, message, local, mine)
             leaves, spec = _pytree.tree_flatten(result)
             structure[:] = [spec, [_STACKED if isinstance(leaf, Tensor) else leaf for leaf in leaves]]
             return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
-        stacked = (hyper, message, local, whole, index, weight, ready, noise, factored)
-        read = map(_axes, (whole, index, weight, ready))
-        axes = (_axes(hyper), message_axes, local_axes, *read, noise_axis, _axes(factored))
-        outputs = torch.func.vmap(one_client, in_dims=axes)(*stacked)
+        stacked = (hyper, message, local, whole, index, weight, ready, noise)
+        axes = (_axes(hyper), message_axes, local_axes, *map(_axes, (whole, index, weight, ready)), noise_axis)
+        outputs = iter(torch.func.vmap(one_client, in_dims=axes)(*stacked))
         spec, leaves = structure
-        outputs = iter(outputs)
-        found = _pytree.tree_unflatten([next(outputs) if leaf is _STACKED else leaf for leaf in leaves], spec)
-        return found if factors is None else (factors.models(found[0]), found[1])
+        uploads, states = _pytree.tree_unflatten([next(outputs) if v is _STACKED else v for v in leaves], spec)
+        return uploads, states
 
     def _stack_whole(self, works: Sequence[Work]) -> Any:
         key = tuple(id(w.batches.whole) for w in works)
         if key not in self._whole:
-            # the batches are kept beside their stack: an id is only theirs while they live
+            # the batches are kept beside their stack: an id is unique only while its object lives
             whole = [w.batches.whole for w in works]
             self._whole[key] = (_stack(whole, always=True)[0], whole)
         self._used.add(key)
         return self._whole[key][0]
 
 
-def calibrate(task: Task, works: Sequence[Work], rounds: int) -> dict[str, float | str]:
-    """Time both strategies on this round's own work, for a few steps, and choose; results are thrown away. A run of few
-    `rounds` chooses by fewer steps.
-
-    Returns {"name": …, "loop_ms": …, "vmap_ms": …}, the times extrapolated to a whole round. Where there is no
-    vectorised form, nothing is timed; where the loop would be done with few rounds at once, vmap is not.
-    """
-    if getattr(task.model, "loop_only", False):
-        return {"name": "loop", "vmap_failed": f"{type(task.model).__name__} has no vectorised form"}
-    steps = max(len(w.batches) for w in works)
-    few_rounds = rounds <= CALIBRATION_FEW_ROUNDS
-    estimate = _glance if few_rounds else _estimate
-    clock, vectorised = _clock(task), Vmap()
-    few = works[:CALIBRATION_LOOP_CLIENTS]
-
-    def of_loop() -> float:
-        return estimate(lambda s: run_loop(task, _short(few, s)).finish(), steps, clock) * len(works) / len(few)
-
-    loop = of_loop() if few_rounds else None
-    if few_rounds and loop * rounds < CALIBRATION_NOT_WORTH:
-        return {"name": "loop", "loop_ms": 1e3 * loop}
-    try:
-        together = estimate(lambda s: vectorised(task, _short(works, s)).finish(), steps, clock)
-    except (RuntimeError, NotImplementedError) as error:
-        return {"name": "loop", "vmap_failed": str(error).splitlines()[0]}
-    loop = of_loop() if loop is None else loop
-    name = "vmap" if loop > CALIBRATION_MARGIN * together else "loop"
-    return {"name": name, "loop_ms": 1e3 * loop, "vmap_ms": 1e3 * together}
-
-
-def _short(works: Sequence[Work], steps: int) -> list[Work]:
-    return [w._replace(batches=w.batches.head(steps)) for w in works]
-
-
-def _clock(task: Task) -> Callable[[], float]:
-    """The time that this process computes, where one thread of the processor does all of it: on a busy machine the time
-    on the wall would choose by what others do."""
-    alone = torch.get_num_threads() == 1 and all(p.device.type == "cpu" for p in task.model.parameters())
-    return time.process_time if alone else time.perf_counter
-
-
-def _estimate(call: Callable[[int], object], steps: int, clock: Callable[[], float]) -> float:
-    """Seconds of `call(steps)`; of many steps, from two short calls: what does not depend on the steps, and what each
-    adds."""
-    few, more = CALIBRATION_STEPS
-    if steps <= more:
-        return _seconds(lambda: call(steps), clock)
-    short = _seconds(lambda: call(few), clock)
-    each = max(0.0, _seconds(lambda: call(more), clock) - short) / (more - few)
-    return short + each * (steps - few)
-
-
-def _glance(call: Callable[[int], object], steps: int, clock: Callable[[], float]) -> float:
-    """Seconds of `call(steps)` by its first steps, taken once: what a first call costs more is part of a short run."""
-    few = min(steps, CALIBRATION_STEPS[0])
-    start = clock()
-    call(few)
-    return (clock() - start) * steps / few
-
-
-def _seconds(call: Callable[[], object], clock: Callable[[], float], repeats: int = 3) -> float:
-    """The shortest of a few: what else the machine does can only add. A long one is not repeated for long."""
-    times = []
-    for _ in range(1 + repeats):
-        start = clock()
-        call()
-        times.append(clock() - start)
-        if len(times) > 1 and times[0] > CALIBRATION_LONG:
-            break
-    return min(times[1:])  # the first is a warm-up
-
-
 class _Shapes:
     """What two works must share to be stacked: code, structure, hyper-parameters that are not real numbers.
 
-    Looked at once for every object of a round, since thousands of works share algorithm, message and data; of full
-    batches once for all rounds, in `whole`, where beside its shape lies the batch: an id is its own while it lives.
+    Computed once per object of a round, since thousands of works share algorithm, message and data; for full batches
+    once for all rounds, in `whole`, which keeps the batch too: an id is unique only while its object lives.
     """
 
     def __init__(self, whole: dict[int, tuple[Any, Any]]):
         self.seen: dict[int, Any] = {}
         self.whole = whole
 
-    def __call__(self, work: Work) -> tuple:
+    def __call__(self, work: Work) -> tuple[Any, ...]:
         message, local = work.message, work.local
         return (
             self._once(_static, work.algorithm),
@@ -258,7 +165,7 @@ class _Shapes:
             self._once(self._batches, work.batches),
         )
 
-    def _batches(self, b: Batches) -> tuple:
+    def _batches(self, b: Batches) -> tuple[Any, ...]:
         index = None if b.index is None else (tuple(b.index.shape), id(b.samples), b.weight is None)
         return b.round, b.exchange, b.steps, b.steps_per_epoch, b.size, index, self._of_whole(b.whole)
 
@@ -274,7 +181,7 @@ class _Shapes:
         return self.seen[key]
 
 
-def _static(algorithm: Algorithm) -> tuple:
+def _static(algorithm: Algorithm) -> tuple[Any, ...]:
     values = ((f.name, getattr(algorithm, f.name)) for f in dataclasses.fields(algorithm))
     fixed = [(n, v) for n, v in values if not isinstance(v, float) and n not in algorithm.server_only]
     return type(algorithm), repr(fixed)
@@ -318,7 +225,7 @@ def _chunk(work: Work) -> int:
     leaves = [v for v in _pytree.tree_leaves(work.message) if isinstance(v, Tensor)]
     size = sum(v.nbytes for v in leaves)
     index, samples = work.batches.index, work.batches.samples
-    if index is not None and samples.x.dim() > 2:
+    if index is not None and samples is not None and samples.x.dim() > 2:
         size += KEPT_OF_AN_IMAGE * index.shape[-1] * samples.x[0].numel() * samples.dtype.itemsize
     return max(1, CHUNK_BYTES // max(1, size))
 
@@ -346,26 +253,24 @@ def _stack(trees: Sequence[Any], always: bool = False) -> tuple[Any, Any]:
 
 
 def _slice(tree: Any, start: int, stop: int) -> Any:
-    return _pytree.tree_map(lambda leaf: leaf[start:stop] if isinstance(leaf, Tensor | Weights) else leaf, tree)
+    return _pytree.tree_map(lambda leaf: leaf[start:stop] if isinstance(leaf, Tensor) else leaf, tree)
 
 
 def _rows(tree: Any, clients: int) -> Iterator[Any]:
-    """Cut a tree stacked along its tensors' first axis into one tree a client, when the first is asked for."""
+    """Cut a tree stacked along its tensors' first axis into one tree per client, when the first is asked for."""
     if type(tree) is tuple and all(isinstance(part, Tensor | None) for part in tree):  # as above
         columns = [itertools.repeat(None, clients) if part is None else part.unbind(0) for part in tree]
         yield from zip(*columns, strict=True)
         return
     leaves, spec = _pytree.tree_flatten(tree)
-    columns = [
-        leaf.unbind(0) if isinstance(leaf, Tensor | Weights) else itertools.repeat(leaf, clients) for leaf in leaves
-    ]
+    columns = [leaf.unbind(0) if isinstance(leaf, Tensor) else itertools.repeat(leaf, clients) for leaf in leaves]
     for row in zip(*columns, strict=True):
         yield _pytree.tree_unflatten(list(row), spec)
 
 
-_STRATEGIES = {"loop": lambda: run_loop, "vmap": Vmap}
+Strategy = Callable[[Task, Sequence[Work]], Results]
 
 
-def strategy(name: str) -> Callable[[Task, Sequence[Work]], Results]:
+def strategy(name: StrategyName) -> Strategy:
     """The named way to run a round's clients."""
-    return _STRATEGIES[name]()
+    return run_loop if name == "loop" else Vmap()

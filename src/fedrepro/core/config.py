@@ -11,9 +11,8 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import yaml
 from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
@@ -21,6 +20,9 @@ from yaml.resolver import Resolver
 
 from fedrepro.core.located import Located, Place
 from fedrepro.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    import jsonschema
 
 ROOT = Path(__file__).resolve().parents[3]  # the checkout: the package is installed in place
 SCHEMAS = ROOT / "workflow" / "schemas"
@@ -106,13 +108,14 @@ def _read(path: Path, what: Callable[[_Loader, str], Any]) -> Any:
         raise UserError(f"{path}: {line}{getattr(error, 'problem', None) or 'not valid YAML'}") from None
 
 
-# JSON takes 2.0 for an integer; Python's range and numpy's shapes do not.
-_Validator = jsonschema.validators.extend(
-    jsonschema.Draft202012Validator,
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda checker, value: isinstance(value, int) and not isinstance(value, bool)
-    ),
-)
+@cache
+def _validator() -> Any:
+    """The class of validators. 2.0 is an integer to JSON, but not to Python's range and numpy's shapes, nor here."""
+    import jsonschema  # here: where its optional formats are installed it takes 1.4 s
+
+    base = jsonschema.Draft202012Validator
+    checker = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    return jsonschema.validators.extend(base, type_checker=checker)
 
 
 @cache
@@ -132,7 +135,7 @@ def validate(
     `at` goes before the key; `place` may turn the way to it, a list, into one that says more.
     """
     rules = schema(name) if isinstance(name, str) else name
-    errors = _Validator(rules).iter_errors(value)
+    errors = _validator()(rules).iter_errors(value)
     # A misspelt key is also a missing one, and the misspelling is what helps.
     error = min(errors, key=lambda e: (e.validator != "additionalProperties", len(e.absolute_path)), default=None)
     if error is not None:
@@ -183,7 +186,7 @@ def _explain(error: jsonschema.ValidationError, key: str) -> str:
 
 
 def cache_folder() -> Path:
-    """What this machine keeps between runs: calibrations, and the data that `make data` fetched."""
+    """What this machine keeps between runs: the data that `make data` fetched."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "fedrepro"
 

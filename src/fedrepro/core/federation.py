@@ -40,7 +40,9 @@ class Samples(NamedTuple):
 
     def inputs(self, x: Tensor) -> Tensor:
         """What a model is given of some of x."""
-        return x if self.factor is None else x.to(self.dtype).sub_(self.offset).mul_(self.factor)
+        if self.offset is None or self.factor is None:
+            return x
+        return x.to(self.dtype).sub_(self.offset).mul_(self.factor)
 
     def rows(self, index: Tensor) -> Samples:
         """The rows of any shape of index: [T, B] → x [T, B, ...], y [T, B, ...]."""
@@ -121,10 +123,10 @@ class Batches:
     """What one client works through in one round: iterating gives `steps` batches.
 
     index [T, B] are rows of `samples`, weight [T, B] marks padding in a short last batch (None: no padding).
-    A full batch is kept once, as `whole` (the batch or what the task summarised it to), and repeated. `ready` holds
+    A full batch is kept once, as `whole` (the batch or what the model summarised it to), and repeated. `ready` holds
     the rows of all steps, x [T, B, ...] and y [T, B, ...], where they were read beforehand. `noise` [T, P] are standard
-    normal numbers, one for each step and parameter, for methods that ask for them (`Algorithm.noisy`). `exchange`
-    counts the exchanges with the server within the round (`Algorithm.exchanges`); all of them see the same batches.
+    normal numbers, one per step and parameter, for methods that ask for them (`Algorithm.noisy`). `exchange` counts the
+    exchanges with the server within the round (`Algorithm.exchanges`); all of them see the same batches.
     """
 
     round: int
@@ -142,7 +144,7 @@ class Batches:
     def __len__(self) -> int:
         return self.steps
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[Any]:
         if self.whole is not None:
             yield from itertools.repeat(self.whole, self.steps)
             return
@@ -150,7 +152,12 @@ class Batches:
         ahead = self.steps if self.ready else 1 if inside_transform() else READ_AHEAD
         for start in range(0, self.steps, ahead):
             stop = min(start + ahead, self.steps)
-            read = self.ready or self.samples.rows(self.index[start:stop])
+            if self.ready is not None:
+                read = self.ready
+            else:
+                assert self.samples is not None
+                assert self.index is not None
+                read = self.samples.rows(self.index[start:stop])
             for t, x, y in zip(range(start, stop), read.x.unbind(0), read.y.unbind(0), strict=False):
                 yield Batch(x, y, None if self.weight is None else self.weight[t], self.size)
 
@@ -165,9 +172,8 @@ class Batches:
 
     def head(self, steps: int) -> Batches:
         """The first `steps` steps."""
-        parts = {name: getattr(self, name) for name in ("index", "weight", "noise")}
-        cut = {name: None if part is None else part[:steps] for name, part in parts.items()}
-        return replace(self, steps=min(steps, self.steps), **cut)
+        index, weight, noise = (None if v is None else v[:steps] for v in (self.index, self.weight, self.noise))
+        return replace(self, steps=min(steps, self.steps), index=index, weight=weight, noise=noise)
 
 
 @dataclass(frozen=True)
@@ -193,24 +199,27 @@ class LocalWork:
         return cls(spec.get("epochs"), spec.get("steps"), batch, **drawn)
 
     def steps_for(self, size: int) -> tuple[int, int]:
-        """(gradient steps a round, steps an epoch) of a client with `size` samples."""
+        """(gradient steps per round, steps per epoch) of a client with `size` samples."""
         per_epoch = 1 if self.batch is None else max(1, -(-size // self.batch))
-        return (self.steps if self.steps is not None else self.epochs * per_epoch), per_epoch
+        return (self.steps if self.steps is not None else (self.epochs or 0) * per_epoch), per_epoch
 
     def draw(
         self, holdings: Holdings, clients: Iterable[int], round: int, rng: np.random.Generator
     ) -> dict[int, Batches]:
         """The batches of each of the clients, one after the other from one stream."""
+        assert self.batch is not None  # a full batch is not drawn
         if self.poisson:
-            return self._draw_poisson(holdings, clients, round, rng)
+            return self._draw_poisson(holdings, clients, self.batch, round, rng)
         one = self._draw_nearest if self.nearest else self._draw_passes
-        return {k: one(holdings, k, round, rng) for k in clients}
+        return {k: one(holdings, k, self.batch, round, rng) for k in clients}
 
-    def _draw_passes(self, holdings: Holdings, client: int, round: int, rng: np.random.Generator) -> Batches:
+    def _draw_passes(
+        self, holdings: Holdings, client: int, batch: int, round: int, rng: np.random.Generator
+    ) -> Batches:
         """The client's batches: each epoch a fresh permutation of its rows, a short last batch padded."""
         rows = holdings.of(client)
         steps, per_epoch = self.steps_for(len(rows))
-        width = min(self.batch, len(rows))
+        width = min(batch, len(rows))
         epochs = -(-steps // per_epoch)
         order = np.stack([rng.permutation(len(rows)) for _ in range(epochs)])
         padded = np.zeros((epochs, per_epoch * width), dtype=np.int64)
@@ -224,11 +233,13 @@ class LocalWork:
             weight = weight.to(holdings.samples.dtype)
         return Batches(round, steps, per_epoch, holdings.samples, index, weight)
 
-    def _draw_nearest(self, holdings: Holdings, client: int, round: int, rng: np.random.Generator) -> Batches:
+    def _draw_nearest(
+        self, holdings: Holdings, client: int, batch: int, round: int, rng: np.random.Generator
+    ) -> Batches:
         """As many batches as passes would have, none of them short: random samples, each with those nearest to it."""
         rows = torch.from_numpy(holdings.of(client))
         steps, per_epoch = self.steps_for(len(rows))
-        width = min(self.batch, len(rows))
+        width = min(batch, len(rows))
         centres = torch.from_numpy(rng.permuted(np.tile(np.arange(len(rows)), (-(-steps // len(rows)), 1)), axis=1))
         x = holdings.samples.x[rows].flatten(1)
         distances = torch.cdist(x[centres.flatten()[:steps]], x)
@@ -236,25 +247,25 @@ class LocalWork:
         return Batches(round, steps, per_epoch, holdings.samples, index)
 
     def _draw_poisson(
-        self, holdings: Holdings, clients: Iterable[int], round: int, rng: np.random.Generator
+        self, holdings: Holdings, clients: Iterable[int], batch: int, round: int, rng: np.random.Generator
     ) -> dict[int, Batches]:
         """Batches of random size, padded to one width for all clients so that these can still be stacked."""
         drawn = {}
         for k in clients:
             rows = holdings.of(k)
             steps, _ = self.steps_for(len(rows))
-            counts = rng.binomial(len(rows), min(1.0, self.batch / len(rows)), steps)
+            counts = rng.binomial(len(rows), min(1.0, batch / len(rows)), steps)
             chosen = _distinct(len(rows), max(1, int(counts.max())), steps, rng)
             drawn[k] = rows, counts, chosen
         # a multiple of 8, so that the width rarely differs from seed to seed or from round to round
         width = -(-max(chosen.shape[1] for *_, chosen in drawn.values()) // 8) * 8
         batches = {}
         for k, (rows, counts, chosen) in drawn.items():
-            index = np.zeros((len(counts), width), dtype=np.int64)
-            index[:, : chosen.shape[1]] = chosen
+            padded = np.zeros((len(counts), width), dtype=np.int64)
+            padded[:, : chosen.shape[1]] = chosen
             weight = torch.from_numpy(np.arange(width) < counts[:, None]).to(holdings.samples.dtype)
-            index = torch.from_numpy(rows[index])
-            size = float(min(self.batch, len(rows)))
+            index = torch.from_numpy(rows[padded])
+            size = float(min(batch, len(rows)))
             # no passes over the data, so all steps are one epoch: clients of any size can be stacked
             batches[k] = Batches(round, len(counts), len(counts), holdings.samples, index, weight, size=size)
         return batches

@@ -1,8 +1,8 @@
 """Algebra on model parameters.
 
 `Params` is a dict from parameter name to tensor that adds and scales like a vector, so that an algorithm
-reads like the paper's box. Keeping one tensor a parameter, rather than one flat vector, saves a copy of the
-whole gradient in every step; `flatten` gives the vector where a method wants one.
+reads like the paper's box. Keeping one tensor per parameter, rather than one flat vector, saves a copy of
+the whole gradient in every step; `flatten` gives the vector where a method wants one.
 
 Outside `torch.func.vmap` the operations go through torch's fused `_foreach` kernels; inside it, where those
 have no batching rule, tensor by tensor.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import torch
@@ -78,7 +78,7 @@ class Params(dict[str, Tensor]):
 
     def dot(self, other: Params) -> Tensor:
         """⟨self, other⟩, a scalar."""
-        return sum((v * other[k]).sum() for k, v in self.items())
+        return cast(Tensor, sum((v * other[k]).sum() for k, v in self.items()))
 
     def norm(self) -> Tensor:
         """Euclidean norm, a scalar."""
@@ -88,20 +88,20 @@ class Params(dict[str, Tensor]):
         return Params({k: v.clone() for k, v in self.items()})
 
     def flatten(self, stacked: bool = False) -> Tensor:
-        """One vector [P], in the order of the dict; of stacked parameters one row a client [C, P]."""
+        """One vector [P], in the order of the dict; of stacked parameters one row per client [C, P]."""
         flat = [v.flatten(1) if stacked else v.reshape(-1) for v in self.values()]
         return flat[0] if len(flat) == 1 else torch.cat(flat, dim=-1)
 
     def unflatten(self, vector: Tensor) -> Params:
         """The inverse of `flatten`, with the shapes of `self`."""
-        pieces = vector.split([v.numel() for v in self.values()])
+        pieces = torch.split(vector, [v.numel() for v in self.values()])
         return Params({k: piece.view(v.shape) for (k, v), piece in zip(self.items(), pieces, strict=True)})
 
 
 class Uploads(Generic[T]):
     """What a round's clients send, in the order of the cohort.
 
-    Iterating gives one upload a client, computed when it is asked for and not kept; `stack` gives all of them as
+    Iterating gives one upload per client, computed when it is asked for and not kept; `stack` gives all of them as
     one tree whose tensors have the clients as first axis, which costs nothing where they were computed together.
     """
 
@@ -130,7 +130,7 @@ class Uploads(Generic[T]):
             yield upload
 
     def finish(self) -> None:
-        """Let the clients that nobody asked for do their work all the same."""
+        """Compute the uploads that were not taken: the clients' new states depend on it."""
         if not self.together:
             for _ in self._each:
                 pass
@@ -138,19 +138,17 @@ class Uploads(Generic[T]):
     def stack(self) -> T:
         if self._stacked is not None:
             return self._stacked
-        each = list(self._each)
-        if all(isinstance(upload, Tensor) for upload in each):
-            return torch.stack(each)
-        leaves, specs = zip(*(_pytree.tree_flatten(upload) for upload in each), strict=True)
-        return _pytree.tree_unflatten([torch.stack(column) for column in zip(*leaves, strict=True)], specs[0])
+        leaves, specs = zip(*(_pytree.tree_flatten(upload) for upload in self._each), strict=True)
+        stacked = [torch.stack(column) for column in zip(*leaves, strict=True)]
+        return cast(T, _pytree.tree_unflatten(stacked, specs[0]))
 
 
 def weighted_sum(params: Uploads[Params] | Iterable[Params], weights: Sequence[float]) -> Params:
     """Σ weights[i] · params[i]. An iterator is taken one at a time and never held as a whole."""
     if isinstance(params, Uploads) and params.together:
         stacked = params.stack()
-        factors = torch.as_tensor(np.asarray(weights)).to(next(v for v in stacked.values() if isinstance(v, Tensor)))
-        return Params({k: _sum(factors, v) for k, v in stacked.items()})
+        factors = torch.as_tensor(np.asarray(weights)).to(next(iter(stacked.values())))
+        return Params({k: torch.tensordot(factors, v, dims=1) for k, v in stacked.items()})
     pairs = zip(params, weights, strict=True)
     first, weight = next(pairs)
     total = torch._foreach_mul(list(first.values()), float(weight))
@@ -159,14 +157,9 @@ def weighted_sum(params: Uploads[Params] | Iterable[Params], weights: Sequence[f
     return Params(zip(first, total, strict=True))
 
 
-def _sum(factors: Tensor, stacked: Any) -> Tensor:
-    """Σ factors[i] · stacked[i], of a tensor or of what sums itself (`fedrepro.core.factors`)."""
-    return torch.tensordot(factors, stacked, dims=1) if isinstance(stacked, Tensor) else stacked.weighted_sum(factors)
-
-
 def tree_bytes(tree: Any) -> int:
-    """Bytes of the tensors of a tree: what it takes to send it."""
-    return sum(getattr(v, "nbytes", 0) for v in _pytree.tree_leaves(tree))
+    """Bytes of the tensors and arrays of a tree: what it takes to send it."""
+    return sum(v.nbytes for v in _pytree.tree_leaves(tree) if isinstance(v, Tensor | np.ndarray | np.generic))
 
 
 def all_finite(tree: Any) -> bool:

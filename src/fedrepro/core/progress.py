@@ -1,15 +1,16 @@
-"""A line a round, at most every few seconds, with the time that is left."""
+"""One line per round, at most every few seconds, with the time left."""
 
 from __future__ import annotations
 
 import sys
 import time
+from typing import TextIO
 
 
 class Progress:
     """`say(done)` writes `round 40/160 · 25 % · 3.1 s, 9.3 s left · loss 0.12` to stderr (the job's log)."""
 
-    def __init__(self, total: int, every: float = 3.0, stream=None):
+    def __init__(self, total: int, every: float = 3.0, stream: TextIO | None = None):
         self.total, self.every, self.stream = total, every, stream or sys.stderr
         self._start = self._last = time.monotonic()
         self._first: int | None = None

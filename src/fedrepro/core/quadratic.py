@@ -25,7 +25,8 @@ class Quadratic(NamedTuple):
 
     def minimiser(self) -> Tensor:
         """argmin of the plain mean over the clients: [d]."""
-        return torch.linalg.solve(self.curvature.mean(0), self.linear.mean(0))
+        found: Tensor = torch.linalg.solve(self.curvature.mean(0), self.linear.mean(0))
+        return found
 
     def gradients(self, w: Tensor) -> Tensor:
         """Each client's gradient at its own point: w [K, d] → [K, d]."""

@@ -8,7 +8,7 @@ A replicate whose numbers stop being finite is recorded as diverged and goes no 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,11 +17,12 @@ import torch
 from torch import Tensor
 
 from fedrepro.core import streams
-from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Traffic
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Predictor, Problem, State, Traffic
 from fedrepro.core.checkpoint import Checkpoint
-from fedrepro.core.clients import Results, Work
+from fedrepro.core.clients import Strategy, Work
 from fedrepro.core.federation import Batches, Federation, Holdings, LocalWork
 from fedrepro.core.metrics import MetricLog
+from fedrepro.core.model import AssessingModel, Assessment
 from fedrepro.core.params import Params, all_finite, tree_bytes
 from fedrepro.core.progress import Progress
 from fedrepro.core.task import Task
@@ -42,7 +43,8 @@ class Participation:
     def shares(self, federation: Federation) -> np.ndarray:
         """p_k [K]."""
         sizes = federation.train.sizes if self.weights == "size" else np.ones(len(federation))
-        return sizes / sizes.sum()
+        shares: np.ndarray = sizes / sizes.sum()
+        return shares
 
     def draw(self, round: int, p: np.ndarray, experiment: str, seed: int) -> Cohort:
         """The round's cohort, from the stream of (experiment, seed)."""
@@ -98,11 +100,12 @@ def train(
     task: Task,
     replicates: Sequence[Replicate],
     plan: Plan,
-    choose_strategy: Callable[[Sequence[Work]], Callable],
+    run_clients: Strategy,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> tuple[MetricLog, dict[str, int]]:
-    """Run `plan.rounds` rounds. Returns the log and counts {gradient_steps, resumed_from (−1: from the start)}."""
+    """Run `plan.rounds` rounds, their clients by `run_clients` (`fedrepro.core.clients.strategy`). Returns the log and
+    counts {gradient_steps, resumed_from (−1: from the start)}."""
     log = MetricLog()
     counts = {"gradient_steps": 0, "resumed_from": -1}
     saved = checkpoint.load() if checkpoint else None
@@ -120,13 +123,6 @@ def train(
         if not iterative:
             return log, counts
 
-    chosen: list[Callable] = []
-
-    def run_clients(task: Task, works: Sequence[Work]) -> Results:
-        if not chosen:
-            chosen.append(choose_strategy(works))
-        return chosen[0](task, works)
-
     for t in range(max(0, counts["resumed_from"]), plan.rounds):
         running = [r for r in replicates if r.diverged is None]
         if not running:
@@ -134,15 +130,15 @@ def train(
         counts["gradient_steps"] += advance(task, running, plan, run_clients, t)
         note = _record(task, running, plan, t + 1, log)
         if checkpoint and checkpoint.due() and t + 1 < plan.rounds:
-            states = [(r.state, r.local, r.diverged) for r in replicates]
+            kept = [(r.state, r.local, r.diverged) for r in replicates]
             steps = counts["gradient_steps"]
-            checkpoint.save({"round": t + 1, "replicates": states, "log": log.columns, "gradient_steps": steps})
+            checkpoint.save({"round": t + 1, "replicates": kept, "log": log.columns, "gradient_steps": steps})
         if progress:
             progress.say(t + 1, note)
     return log, counts
 
 
-def advance(task: Task, running: Sequence[Replicate], plan: Plan, run_clients: Callable, t: int) -> int:
+def advance(task: Task, running: Sequence[Replicate], plan: Plan, run_clients: Strategy, t: int) -> int:
     """Round t of all running replicates. Returns the number of gradient steps taken."""
     last = t + 1 == plan.rounds
     for r in running:
@@ -169,9 +165,9 @@ def advance(task: Task, running: Sequence[Replicate], plan: Plan, run_clients: C
 
 
 def _sample(running: Sequence[Replicate], plan: Plan, t: int) -> tuple[list[Cohort], dict[tuple[int, int], Batches]]:
-    """This round's cohorts (one a replicate), and the batches of (seed, client).
+    """This round's cohorts (one per replicate), and the batches of (seed, client).
 
-    Clients are sampled and batches drawn once a seed: all settings, like all algorithms, see the same ones.
+    Clients are sampled and batches drawn once per seed: all settings, like all algorithms, see the same ones.
     """
     cohorts = []
     sampled: dict[int, Cohort] = {}
@@ -252,71 +248,48 @@ def _log_own(log: MetricLog, r: Replicate, round: int, metrics: Iterable[Metric]
 def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: bool) -> float:
     """Log loss and score on every split: of each client (if asked) and as the mean weighted by p_k.
 
-    A split with a single holder is a global set, seen with the server's model. A model that predicts from each client's
-    own training data has `assess_devices`, a method that has no model `assess`. Returns the loss of the first split
+    A split with a single holder is a global set, evaluated with the server's model. Returns the loss of the first split
     (training).
     """
-    first_loss = None
+    first_loss: float | None = None
     for split, holdings in r.problem.federation.splits():
         everyone = len(holdings) == 1 and len(r.problem.federation) > 1
         holders = [-1] if everyone else np.flatnonzero(holdings.sizes).tolist()
-        if hasattr(r.algorithm, "assess"):
+        if isinstance(r.algorithm, Predictor):
             assessed = r.algorithm.assess(r.problem, r.state, split)
-            if assessed is None:
-                continue
-            losses, scores = _log_assessed(log, r, round, assessed, each_client)
         else:
-            losses, scores = _losses_and_scores(task, r, round, log, split, holders, each_client)
+            assessed = _assess(task, r, split, holders)
+        if assessed is None:
+            continue
+        losses, scores, more = assessed
+        _log_own(log, r, round, (m for m in more if each_client or m.client < 0))
         weights = np.ones(1) if everyone else _weights(r.problem.weights, holdings)
         for name, values in (("loss", losses), (task.score_name, scores)):
             log.add(r.run, round, name, float(weights @ values), split=split)
             if each_client and not everyone:
                 log.add_many(r.run, round, name, values[holders], split=split, clients=holders)
         first_loss = float(weights @ losses) if first_loss is None else first_loss
+    assert first_loss is not None  # all have training data, and predictors ask for a test set
     return first_loss
 
 
-def _losses_and_scores(
-    task: Task, r: Replicate, round: int, log: MetricLog, split: str, holders: list[int], each_client: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """[K] and [K], or of the one holder of a global set (holders [−1])."""
+def _assess(task: Task, r: Replicate, split: str, holders: list[int]) -> Assessment:
+    """The assessment of the clients' models, or of the server's on a global set (holders [−1])."""
     everyone, holdings = holders == [-1], getattr(r.problem.federation, split)
     models = {k: r.algorithm.model(r.state, None if everyone else r.local_of(k), k) for k in holders}
-    if hasattr(task.model, "assess_devices") and not everyone:
-        return _log_assessed(log, r, round, task.model.assess_devices(models, r.problem.federation, split), each_client)
-    if hasattr(task.model, "assess") and not everyone:
-        return _assess(task, r, round, log, split, models)
+    if isinstance(task.model, AssessingModel) and not everyone:
+        return task.model.assess(r.problem, models, split)
     by_model: dict[int, tuple[Params, list[int]]] = {}
     for k, w in models.items():
         by_model.setdefault(id(w), (w, []))[1].append(max(k, 0))
     losses, scores = np.zeros(len(holdings)), np.zeros(len(holdings))
     for w, clients in by_model.values():
         losses[clients], scores[clients] = (v.numpy() for v in task.evaluate(w, holdings, clients))
-    return losses, scores
-
-
-def _log_assessed(log: MetricLog, r: Replicate, round: int, assessed: tuple, each_client: bool):
-    """(losses [K], scores [K]) of an assessment, whose other metrics are logged."""
-    losses, scores, more = assessed
-    _log_own(log, r, round, (m for m in more if each_client or m.client < 0))
-    return losses, scores
-
-
-def _assess(task: Task, r: Replicate, round: int, log: MetricLog, split: str, models: dict[int, Params]):
-    """Losses and scores [K] from a model that assesses all clients at once, by their summaries; what more it has to say
-    (an error as its paper measures it) is logged. models: those of the clients that hold anything of the split."""
-    clients = list(models)
-    whole = r.problem.summaries(split).of(torch.tensor(clients))
-    stacked = Params({name: torch.stack([w[name] for w in models.values()]) for name in r.w})
-    both, more = task.model.assess(stacked, whole, clients, split, r.problem.federation.facts)
-    for metric, group, value in more:
-        log.add(r.run, round, metric, value, split=split, group=group)
-    found = np.zeros((2, len(r.problem.federation)))
-    found[:, clients] = both.cpu().numpy()
-    return found
+    return losses, scores, ()
 
 
 def _weights(p: np.ndarray, holdings: Holdings) -> np.ndarray:
     """p_k over the clients that hold anything of this split, summing to 1."""
-    held = p * (holdings.sizes > 0)
-    return held / held.sum()
+    held: np.ndarray = p * (holdings.sizes > 0)
+    held /= held.sum()
+    return held

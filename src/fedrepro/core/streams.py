@@ -1,6 +1,6 @@
 """Named random streams.
 
-One integer seed a run. Every use of chance has a stream of its own, derived from (experiment, seed, purpose,
+One integer seed per run. Every use of chance has its own stream, derived from (experiment, seed, purpose,
 …), so that no use disturbs another, all algorithms of one seed share partition, initialisation, client
 sampling and batch order, and a run that resumes at round t needs no saved generator state.
 """

@@ -1,23 +1,26 @@
 """A model and its objective: losses, gradients and scores at given parameters.
 
 `gradient` runs in two ways behind one name. Called plainly it uses the one resident module, whose parameters
-are pointed at `w`, and autograd. Called inside `torch.func.vmap` it uses the functional form. Algorithms do
-not see the difference.
+are pointed at `w`, and autograd. Called inside `torch.func.vmap` it uses the functional form. Algorithms need
+not know which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call, grad_and_value
 
 from fedrepro.core.federation import Batch, Holdings
+from fedrepro.core.model import ClosedFormModel, Model
 from fedrepro.core.params import Params, inside_transform
+from fedrepro.errors import UserError
 
-#: samples evaluated at a time: as many as are this many bytes, so that what a network makes of them stays in the cache
+#: bytes of the samples evaluated at a time: few enough that activations stay in the cache
 EVALUATION_BYTES = 2**20
 
 
@@ -49,11 +52,11 @@ OBJECTIVES = {
 class Task:
     """What a client is asked to minimise: `model` under its `objective` (the module's class says which)."""
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: Model):
         self.model = model
         self.sample_loss, self.sample_score, self.score_name = OBJECTIVES[model.objective]
         self._parameters = dict(model.named_parameters())
-        # what a module keeps but does not count as its state (persistent=False) is a constant
+        # buffers outside the state (persistent=False) are constants
         self._buffers = [name for name in model.state_dict() if name not in self._parameters]
 
     def parameters(self) -> Params:
@@ -61,25 +64,21 @@ class Task:
         both = {**self._parameters, **{name: self.model.get_buffer(name) for name in self._buffers}}
         return Params({k: p.detach().clone() for k, p in both.items()})
 
-    def summarise(self, batch: Batch) -> object:
-        """What a full batch comes down to: sufficient statistics where the model has them, else the batch."""
-        return self.model.summarise(batch) if hasattr(self.model, "summarise") else batch
-
-    def loss(self, w: Params, batch: Batch) -> Tensor:
-        """Mean loss over the batch, a scalar."""
-        if hasattr(self.model, "batch_loss"):
+    def loss(self, w: Params, batch: Any) -> Tensor:
+        """Mean loss over the batch (or what the model summarised it to), a scalar."""
+        if isinstance(self.model, ClosedFormModel):
             return self.model.batch_loss(w, batch)
         return self._loss_and_buffers(w, self._without_padding(batch))[0]
 
-    def gradient(self, w: Params, batch: Batch, of: Sequence[str] | None = None) -> Params:
+    def gradient(self, w: Params, batch: Any, of: Sequence[str] | None = None) -> Params:
         """∇ of the mean loss over the batch at w, in all parameters or in those named in `of`."""
-        if hasattr(self.model, "batch_gradient"):
+        if isinstance(self.model, ClosedFormModel):
             whole = self.model.batch_gradient(w, batch)
             return whole if of is None else Params({name: whole[name] for name in of})
         return self.gradient_and_loss(w, batch, of)[0]
 
-    def gradient_and_loss(self, w: Params, batch: Batch, of: Sequence[str] | None = None) -> tuple[Params, Tensor]:
-        if hasattr(self.model, "batch_gradient"):
+    def gradient_and_loss(self, w: Params, batch: Any, of: Sequence[str] | None = None) -> tuple[Params, Tensor]:
+        if isinstance(self.model, ClosedFormModel):
             return self.model.batch_gradient(w, batch), self.model.batch_loss(w, batch)
         names = list(self._parameters) if of is None else list(of)
         batch = self._without_padding(batch)
@@ -124,11 +123,11 @@ class Task:
         return loss, {name: at[name] for name in self._buffers}
 
     def _without_padding(self, batch: Batch) -> Batch:
-        """For models with buffers: what is padding would enter the statistics of the batch."""
+        """For models with buffers: padding would enter the statistics of the batch."""
         if not self._buffers or batch.weight is None:
             return batch
         if inside_transform():
-            raise NotImplementedError("a model with batch statistics needs whole batches under vmap")
+            raise UserError(f"strategy: vmap needs whole batches for {type(self.model).__name__}'s buffers: use loop")
         held = batch.weight > 0
         shares = batch.weight[held]
         return Batch(batch.x[held], batch.y[held], None if batch.size is None else shares, batch.size)

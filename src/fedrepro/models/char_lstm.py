@@ -1,8 +1,8 @@
 """Next character by a two-layer LSTM (thesis §2.5.2; LEAF, Caldas et al. 2018): embedding 8, hidden 256, a dense layer.
 
 The thesis says 80 characters in, two LSTM layers and a dense layer; the widths are LEAF's. Its weights start as torch's
-own do: normal for the embedding, U(±1/√hidden) for the LSTM. torch's LSTM has no rule for `vmap`, only a slow detour:
-clients run in a loop.
+own do: normal for the embedding, U(±1/√hidden) for the LSTM. torch's LSTM has no rule for `vmap`, only a slow
+detour, so clients run in a loop.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import math
 
 import torch
 from torch import Tensor, nn
+
+from fedrepro.core.model import LOOP, Model
 
 LAYERS = 2
 
@@ -35,11 +37,12 @@ class LSTM(nn.LSTM):
         return torch._VF.lstm(x, (start, start), weights, True, self.num_layers, 0.0, False, False, True)[0]
 
 
-class CharLSTM(nn.Module):
+class CharLSTM(Model):
     """x [B, window] symbols (integers) → logits of the next one [B, outputs]; as many symbols as outputs."""
 
     objective = "cross_entropy"
-    loop_only = True
+    strategies = LOOP
+    vectorised = False
 
     def __init__(self, inputs: tuple[int, ...], outputs: int, embedding: int = 8, hidden: int = 256):
         super().__init__()

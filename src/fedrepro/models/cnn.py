@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from fedrepro.core.layers import max_pool_2
+from fedrepro.core.model import Model
 
 KERNEL = 5
 
 
-class CNN(nn.Module):
+class CNN(Model):
     """x [B, channels, height, width] → logits [B, outputs]."""
 
     objective = "cross_entropy"

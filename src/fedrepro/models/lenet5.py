@@ -14,12 +14,15 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from fedrepro.core.layers import max_pool_2
+from fedrepro.core.model import LOOP_BUT_ON_CUDA, Model
 
 
-class LeNet5(nn.Module):
+class LeNet5(Model):
     """x [B, channels, height, width] → logits [B, outputs]; 28×28 pixels leave one by one for the dense layers."""
 
     objective = "cross_entropy"
+    strategies = LOOP_BUT_ON_CUDA
+    own = ("head.weight", "head.bias")
 
     def __init__(self, inputs: tuple[int, ...], outputs: int):
         super().__init__()
@@ -30,7 +33,6 @@ class LeNet5(nn.Module):
         left = [(side // 2 - 4) // 2 - 4 for side in (height, width)]
         self.dense = nn.Linear(120 * left[0] * left[1], 84)
         self.head = nn.Linear(84, outputs)
-        self.own = ("head.weight", "head.bias")  # for methods in which each client has a last layer of its own
 
     def forward(self, x: Tensor) -> Tensor:
         z = relu(max_pool_2(self.first(x)))

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from fedrepro.core.federation import Batch
+from fedrepro.core.model import ClosedFormModel
 from fedrepro.core.params import Params
 from fedrepro.core.quadratic import Quadratic
 
 
-class LinearRegression(nn.Module):
+class LinearRegression(ClosedFormModel):
     """x [B, d] → ŷ [B]; one parameter w [d] or, with `bias`, [d + 1] (the intercept last); starts at 0."""
 
     objective = "half_squared_error"

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from fedrepro.core.federation import Batch
+from fedrepro.core.model import ClosedFormModel
 from fedrepro.core.params import Params
 
 
-class SoftmaxRegression(nn.Module):
+class SoftmaxRegression(ClosedFormModel):
     """x [B, ...] → logits [B, outputs]."""
 
     objective = "cross_entropy"

@@ -50,7 +50,7 @@ def _row(runs: list[dict]) -> dict:
     """One line of the cost tables for several jobs together."""
     seconds = [as_float(run.get("seconds")) for run in runs]
     seeds = {as_text(seed) for run in runs for seed in (run.get("seeds") if isinstance(run.get("seeds"), list) else [])}
-    strategies = {as_text(as_dict(run.get("strategy")).get("name")) for run in runs} - {""}
+    strategies = {as_text(run.get("strategy")) for run in runs} - {""}
     return {
         "jobs": len(runs),
         "seeds": len(seeds),

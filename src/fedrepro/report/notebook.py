@@ -63,7 +63,7 @@ class Study:
                 "gradient steps": m["gradient_steps"],
                 "seconds": m["seconds"],
                 "memory (MB)": m["peak_memory_mb"],
-                "strategy": m["strategy"].get("name"),
+                "strategy": m["strategy"],
                 "diverged runs": len(m["diverged"]),
             }
             for m in _manifests(self.results, self.name)

@@ -10,10 +10,9 @@ import gc
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,8 +20,7 @@ import torch
 from fedrepro.core import parts, streams
 from fedrepro.core.algorithm import Problem
 from fedrepro.core.checkpoint import Checkpoint
-from fedrepro.core.clients import Work, calibrate, strategy
-from fedrepro.core.config import cache_folder
+from fedrepro.core.clients import strategy
 from fedrepro.core.devices import pick_device
 from fedrepro.core.experiment import Experiment, seeds_of
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
@@ -38,7 +36,7 @@ from fedrepro.evidence import provenance
 from fedrepro.files import read_json, sha256_of, write_atomically, write_json
 from fedrepro.workflow.code_inputs import training_files
 
-#: bytes of images that are scaled when they are read, not beforehand
+#: images that would take more bytes than this as floats are scaled when they are read, not beforehand
 LARGE = 2**30
 
 
@@ -55,7 +53,7 @@ class Machine:
     """Where and how a job runs."""
 
     device: str = "auto"
-    strategy: str = "auto"
+    strategy: str = "declared"  # by the experiment, else by the model; or loop, vmap
     threads: int = 1
     checkpoint_seconds: float = 10.0
 
@@ -69,7 +67,7 @@ def train_shard(
     out: Path,
     checkpoints: Path,
 ) -> None:
-    """Run the job and write `out`.parquet and `out`.json, each whole or not at all."""
+    """Run the job and write `out`.parquet and `out`.json, each atomically."""
     started = time.monotonic()
     torch.set_num_threads(machine.threads)
     keep_freed_memory()
@@ -82,10 +80,10 @@ def train_shard(
     checkpoint = Checkpoint(checkpoints / f"{job[:32]}.pt", machine.checkpoint_seconds, say=progress.line)
 
     task, plan, replicates = prepare(experiment, algorithm, shard, inputs, device)
-    chosen: dict[str, Any] = {}
-    choose = strategy_chooser(task, machine.strategy, job, plan.rounds, chosen, progress.line)
-    with collecting_only_new():
-        log, counts = train(task, replicates, plan, choose, checkpoint=checkpoint, progress=progress)
+    asked = experiment.spec.get("strategy") if machine.strategy == "declared" else machine.strategy
+    name = task.model.strategy(device.type, asked)
+    with freeze_existing_objects():
+        log, counts = train(task, replicates, plan, strategy(name), checkpoint=checkpoint, progress=progress)
 
     frame = log.frame(experiment.id, algorithm)
     write_atomically(out.with_suffix(".parquet"), frame.to_parquet(None, index=False))
@@ -106,7 +104,7 @@ def train_shard(
         "machine": provenance.machine(),
         "device": str(device),
         "threads": machine.threads,
-        "strategy": chosen,
+        "strategy": name if replicates[0].algorithm.iterative else None,
         "gradient_steps": counts["gradient_steps"],
         "resumed_from": counts["resumed_from"] if counts["resumed_from"] >= 0 else None,
         "diverged": [
@@ -123,7 +121,7 @@ def train_shard(
 def prepare(
     experiment: Experiment, algorithm: str, shard: str, inputs: Inputs, device: torch.device
 ) -> tuple[Task, Plan, list[Replicate]]:
-    """The task, the plan, and one replicate for each (setting, seed)."""
+    """The task, the plan, and one replicate per (setting, seed)."""
     spec = experiment.spec
     dtype = getattr(torch, spec["dtype"])
     work = LocalWork.from_spec(spec["local"])
@@ -171,7 +169,7 @@ def load_federations(
     dtype: torch.dtype,
     device: torch.device,
 ) -> dict[int, Federation]:
-    """One federation a seed, all of them on shared tensors: the rows of all seeds' data sets, one after the other."""
+    """One federation per seed, all on shared tensors: the rows of all seeds' data sets, one after the other."""
     samples: dict[str, Samples] = {}
     rows_of: dict[tuple[str, int], np.ndarray] = {}
     for name in data_files.SPLITS:
@@ -200,9 +198,9 @@ def _join(
     dtype: torch.dtype,
     device: torch.device,
 ) -> tuple[Samples, dict[int, np.ndarray]]:
-    """One split of all seeds on the device, and where each seed's rows are in it.
+    """One split of all seeds on the device, and the positions of each seed's rows in it.
 
-    Text stays one sequence: a window is a view of it, known by its first symbol.
+    Text stays one sequence: a window is a view of it, identified by its first symbol.
     """
     lengths = [len(split.x) for split in splits.values()]
     first = dict(zip(splits, np.cumsum([0, *lengths[:-1]]), strict=True))
@@ -214,15 +212,15 @@ def _join(
         parts = [_features(datasets[seed], split, dtype, device) for seed, split in splits.items()]
     x = torch.cat(parts) if len(parts) > 1 else parts[0]
     if any_split.start is None:
-        y = np.concatenate([split.y for split in splits.values()])
+        labels = np.concatenate([split.y for split in splits.values()])
         positions = {seed: first[seed] + np.arange(len(split)) for seed, split in splits.items()}
     else:
         x = x.unfold(0, any_split.window, 1)
-        y = np.zeros(len(x), dtype=any_split.y.dtype)
-        positions = {seed: first[seed] + split.start.astype(np.int64) for seed, split in splits.items()}
+        labels = np.zeros(len(x), dtype=any_split.y.dtype)
+        positions = {seed: first[seed] + np.asarray(split.start, np.int64) for seed, split in splits.items()}
         for seed, split in splits.items():
-            y[positions[seed]] = split.y
-    y = torch.from_numpy(y)
+            labels[positions[seed]] = split.y
+    y = torch.from_numpy(labels)
     return Samples(x, y.to(device, dtype if y.is_floating_point() else torch.int64), *scaling), positions
 
 
@@ -239,7 +237,7 @@ def _kept_as_bytes(
 def _features(
     data: data_files.Dataset, split: data_files.Split, dtype: torch.dtype, device: torch.device
 ) -> torch.Tensor:
-    """(x − offset) · factor in the run's type; symbols of a text stay what they are."""
+    """(x − offset) · factor in the run's type; symbols of a text stay integers."""
     x = torch.from_numpy(split.x).to(device)
     if split.start is not None:
         return x
@@ -250,37 +248,10 @@ def _features(
     return x.sub_(offset).mul_(factor) if split.x.dtype == np.uint8 else (x - offset) * factor
 
 
-def strategy_chooser(
-    task: Task, asked: str, job: str, rounds: int, chosen: dict[str, Any], say: Callable[[str], None]
-) -> Callable[[Sequence[Work]], Callable]:
-    """Picks how a round's clients are run, by calibration if not told, and writes its reasons into `chosen`.
-
-    The two ways differ in the last bits of a float, so a choice is remembered on this machine for the job's
-    config and code: the same job gives the same bytes again.
-    """
-
-    def choose(works: Sequence[Work]) -> Callable:
-        memory = cache_folder() / "strategy" / f"{job[:32]}-{next(task.model.parameters()).device.type}.json"
-        if asked != "auto":
-            chosen.update(name=asked)
-        elif memory.exists():
-            chosen.update(read_json(memory), remembered=True)
-        else:
-            chosen.update(calibrate(task, works, rounds), remembered=False)
-            try:
-                write_json(memory, {k: v for k, v in chosen.items() if k != "remembered"})
-            except OSError as error:
-                say(f"the choice of strategy cannot be remembered: {error}")
-        say(f"strategy {chosen['name']} for {len(works)} clients a round: {chosen}")
-        return strategy(chosen["name"])
-
-    return choose
-
-
 @contextlib.contextmanager
-def collecting_only_new() -> Iterator[None]:
-    """Python's search for unreachable objects leaves out what is there already: torch alone is hundreds of thousands of
-    objects, and a round of thousands of clients would have them searched again and again."""
+def freeze_existing_objects() -> Iterator[None]:
+    """Keep the garbage collector off the objects that exist already: torch alone has hundreds of thousands, and a round
+    of thousands of clients would traverse them again and again."""
     frozen_before = gc.get_freeze_count()
     gc.freeze()
     try:
@@ -291,8 +262,8 @@ def collecting_only_new() -> Iterator[None]:
 
 
 def keep_freed_memory() -> None:
-    """Tell glibc to keep large freed blocks: a round allocates and frees the same ones again and again, and
-    handing them back to the kernel each time costs up to a third of a vectorised round."""
+    """Make glibc keep large freed blocks: each round allocates and frees the same ones, and returning them to the
+    kernel takes up to a third of a vectorised round."""
     if sys.platform == "linux":
         try:
             c = ctypes.CDLL(None)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.core.federation import Batch
+from fedrepro.core.federation import Batch, Federation, Samples
 from fedrepro.core.initial import build
 from fedrepro.core.params import Params
-from fedrepro.core.quadratic import Quadratic
+from fedrepro.core.task import Task
 from fedrepro.studies.fedlin.models.linear_outputs import LinearOutputs
+from tests.builders import holdings, make_plan, make_problem
 
 X = torch.tensor([[1.0, 0.0], [1.0, 2.0]]).double()
 Y = torch.tensor([[1.0, 0.0], [3.0, 4.0]]).double()
@@ -58,21 +59,26 @@ def test_it_starts_at_zero_or_at_normal_numbers_from_its_generator():
     assert wide.w.std().item() == pytest.approx(2.0, rel=0.05)
 
 
+def assess(outputs: int, models: dict[int, Params], split: str, facts: dict[str, np.ndarray]):
+    """Of four devices that hold X and Y each."""
+    held = holdings(Samples(X.repeat(4, 1), Y[:, :outputs].squeeze(-1).repeat(4, *[1] * (outputs > 1))), [2] * 4)
+    task = Task(model(outputs))
+    problem = make_problem(task, Federation(held, validation=held, test=held, facts=facts), make_plan())
+    return task.model.assess(problem, models, split)
+
+
 def test_errors_are_means_over_devices_of_roots():
-    task = model()
-    whole = Quadratic(*(torch.stack(part) for part in zip(*[task.summarise(Batch(X, Y))] * 2, strict=True)))
-    w = Params(w=torch.stack([W["w"], torch.zeros(2, 2).double()]))
-    both, more = task.assess(w, whole, [0, 3], "validation", {"outputs": np.array(["a", "b"])})
+    models = {0: W, 3: Params(w=torch.zeros(2, 2).double())}
+    losses, scores, more = assess(2, models, "validation", {"outputs": np.array(["a", "b"])})
     mse = [[0.5, 2.0], [5.0, 8.0]]  # of device 3, which predicts 0
-    assert both[1].tolist() == pytest.approx(np.mean(mse, axis=1))
-    assert both[0].tolist() == pytest.approx(np.mean(mse, axis=1) / 2)
+    assert scores.tolist() == pytest.approx([np.mean(mse[0]), 0, 0, np.mean(mse[1])])
+    assert losses.tolist() == pytest.approx((scores / 2).tolist())
     expected = np.sqrt(mse).mean(axis=0)
-    assert more == [("a_rmse", "a", pytest.approx(expected[0])), ("a_rmse", "b", pytest.approx(expected[1]))]
+    assert [(m.metric, m.group, m.split) for m in more] == [("a_rmse", name, "validation") for name in "ab"]
+    assert [m.value for m in more] == pytest.approx(expected)
     # scored devices and true parameters are for the test set: here device 3 only, whose truth is w = (1, 1)
-    facts = {"scored": np.array([True, False, False, True]), "theta": np.ones((4, 2)), "outputs": np.array(["a"])}
-    facts["scored"][0] = False
-    one = Quadratic(whole.curvature, whole.linear[..., :1], whole.constant[..., :1])
-    _, more = model(1).assess(Params(w=w["w"][..., :1]), one, [0, 3], "test", facts)
-    assert dict((m, v) for m, _, v in more) == pytest.approx(
+    facts = {"scored": np.array([False, False, False, True]), "theta": np.ones((4, 2)), "outputs": np.array(["a"])}
+    *_, more = assess(1, {k: Params(w=w["w"][:, :1]) for k, w in models.items()}, "test", facts)
+    assert {m.metric: m.value for m in more} == pytest.approx(
         {"a_rmse": np.sqrt(5.0), "a_rmse_noise_free": np.sqrt((1 + 9) / 2)}
     )

@@ -132,7 +132,7 @@ def test_the_plan_in_words(layout):
 def test_wrong_input_is_one_line(tmp_path, monkeypatch, capsys):
     write_config(tmp_path)
     (tmp_path / "config" / "config.yaml").write_text(
-        "{scale: smoke, only: [], data: auto, data_dir: null, device: auto, strategy: auto, results: r, config: config}"
+        "{scale: smoke, only: [], data: auto, data_dir: null, device: auto, strategy: loop, results: r, config: config}"
     )
     monkeypatch.chdir(tmp_path)
     assert plan.main(["scale=smok"]) == 1

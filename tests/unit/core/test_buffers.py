@@ -15,6 +15,7 @@ from fedrepro.core import clients, streams
 from fedrepro.core.federation import Batch, Batches, LocalWork
 from fedrepro.core.layers import BatchNorm
 from fedrepro.core.params import Params
+from fedrepro.errors import UserError
 from fedrepro.studies.sa.algorithms.sa import SA
 from tests.builders import EXPERIMENT, federations, make_plan, make_task, run
 
@@ -138,15 +139,14 @@ def test_padding_is_no_part_of_the_statistics():
         torch.testing.assert_close(one.buffers[name], value, rtol=1e-12, atol=1e-15)
 
 
-def test_with_padding_calibration_takes_the_loop():
+def test_vmap_refuses_padding():
     """Which rows are padding is only known from the data, and shapes under vmap must not depend on data."""
     task, by_seed = task_and_data({0: (5, 5)})
     rng = np.random.default_rng(0)
     drawn = LocalWork(epochs=1, batch=3).draw(by_seed[0].train, range(2), 0, rng)
     works = [clients.Work(FedAvg(), task.start, None, batches) for batches in drawn.values()]
-    chosen = clients.calibrate(task, works, rounds=100)
-    assert chosen["name"] == "loop"
-    assert "whole batches" in chosen["vmap_failed"]
+    with pytest.raises(UserError, match="vmap needs whole batches"):
+        clients.strategy("vmap")(task, works)
 
 
 def test_a_model_without_buffers_has_none():

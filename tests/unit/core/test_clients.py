@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,7 @@ from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.algorithms.local import Local
 from fedrepro.core import clients
 from fedrepro.core.algorithm import Algorithm
-from fedrepro.core.clients import Work, calibrate, strategy
+from fedrepro.core.clients import Work, strategy
 from fedrepro.core.federation import Batches, Samples
 from fedrepro.studies.dfl.algorithms.dfl import DFL
 from tests.builders import FULL_BATCH, MINI_BATCH, RAGGED, federations, make_plan, make_task, run, spying, tensors
@@ -27,7 +26,7 @@ def make_works(task, algorithms, sizes=RAGGED, work=MINI_BATCH, model="softmax",
     held = federations(model, {0: sizes})[0].train
     rng = np.random.default_rng(0)
     if work.batch is None:
-        batches = [Batches(3, work.epochs, whole=task.summarise(held.full_batch(k))) for k in range(len(sizes))]
+        batches = [Batches(3, work.epochs, whole=task.model.summarise(held.full_batch(k))) for k in range(len(sizes))]
     else:
         batches = list(work.draw(held, range(len(sizes)), 3, rng).values())
     w = task.start
@@ -294,90 +293,6 @@ def test_a_round_of_fedavg_copies_no_more_than_one_model_a_client(gradients):
     assert memory.count == steps + size + 1
 
 
-# --- the choice between the two ---------------------------------------------------------------------------------------
-
-MANY_ROUNDS = 100
-
-
-def test_calibration_says_what_it_measured():
-    task = make_task("linear")
-    chosen = calibrate(task, make_works(task, [FedAvg()], model="linear"), MANY_ROUNDS)
-    assert chosen["name"] in ("loop", "vmap")
-    assert chosen["loop_ms"] > 0
-    assert chosen["vmap_ms"] > 0
-
-
-@pytest.mark.parametrize(
-    ("times", "name"),
-    # seconds of 2 and of 10 steps, of vmap and of the loop (for 4 clients, all there are); a round has 100 steps
-    [
-        ([1, 1, 1, 1], "loop"),
-        ([1, 2, 1, 5], "vmap"),  # the loop adds 1/2 a step, vmap 1/8: 50 against 13.25
-        ([1, 5, 1, 2], "loop"),
-        ([5, 5.8, 1, 5], "vmap"),  # slower in a short call, yet it adds only 1/10 a step: 50 against 14.8
-        ([1, 5, 5, 5.8], "loop"),
-    ],
-)
-def test_calibration_extrapolates_to_a_whole_round_and_takes_the_faster_way(monkeypatch, times, name):
-    task = make_task("softmax")
-    works = make_works(task, [FedAvg()], sizes=[3] * 4, work=replace(MINI_BATCH, epochs=100))
-    clock = iter(times)
-    monkeypatch.setattr(clients, "_seconds", lambda call, _: next(clock))
-    assert calibrate(task, works, MANY_ROUNDS)["name"] == name
-
-
-def test_calibration_is_short(gradients, monkeypatch):
-    monkeypatch.setattr(clients, "CALIBRATION_LONG", 1e9)
-    task = make_task("softmax")
-    many = replace(MINI_BATCH, epochs=500)
-    calibrate(task, make_works(task, [FedAvg()], sizes=[6] * 20, work=many), MANY_ROUNDS)
-    # four times (once to warm up) two and ten steps: of eight clients in the loop, of all twenty together
-    assert gradients.evaluations == 4 * (2 + 10) * (8 + 20)
-
-
-def test_few_steps_are_measured_as_they_are_and_long_ones_twice(gradients, monkeypatch):
-    task = make_task("softmax")
-    works = make_works(task, [FedAvg()], sizes=[6] * 3, work=replace(MINI_BATCH, epochs=2))  # four steps
-    monkeypatch.setattr(clients, "CALIBRATION_LONG", -1.0)
-    calibrate(task, works, MANY_ROUNDS)
-    assert gradients.evaluations == 2 * 4 * (3 + 3)
-
-
-def test_a_run_of_few_rounds_is_judged_by_its_first_steps(gradients, monkeypatch):
-    task = make_task("softmax")
-    works = make_works(task, [FedAvg()], sizes=[6] * 3, work=replace(MINI_BATCH, epochs=2))  # four steps
-    times = iter([0.0, 1.0, 1.5, 2.0])  # the loop from 0 to 1, vmap from 1.5 to 2, each for two steps
-    monkeypatch.setattr(clients, "_clock", lambda task: lambda: next(times))
-    chosen = calibrate(task, works, clients.CALIBRATION_FEW_ROUNDS)
-    assert gradients.evaluations == 2 * (3 + 3)
-    assert chosen == {"name": "vmap", "vmap_ms": 1000.0, "loop_ms": 2000.0}
-
-
-def test_a_run_that_the_loop_does_at_once_is_not_worth_a_choice(gradients, monkeypatch):
-    task = make_task("softmax")
-    works = make_works(task, [FedAvg()], sizes=[6] * 3, work=replace(MINI_BATCH, epochs=2))  # four steps
-    times = iter([0.0, 0.02])  # for two steps: 0.04 a round, 0.16 in all
-    monkeypatch.setattr(clients, "_clock", lambda task: lambda: next(times))
-    assert calibrate(task, works, rounds=4) == {"name": "loop", "loop_ms": 40.0}
-    assert gradients.evaluations == 2 * 3
-
-
-class Deciding(FedAvg):
-    def client_update(self, task, message, local, batches):
-        if message.norm().item() < 0:  # a decision on data: vmap cannot
-            return message, local
-        return super().client_update(task, message * 1.0, local, batches)
-
-
-def test_what_vmap_cannot_do_is_run_in_a_loop_and_the_reason_kept(gradients):
-    task = make_task("softmax")
-    messages = [task.start * (1.0 + k) for k in range(3)]
-    chosen = calibrate(task, make_works(task, [Deciding()], sizes=[6] * 3, messages=messages), MANY_ROUNDS)
-    assert chosen["name"] == "loop"
-    assert "item()" in chosen["vmap_failed"]
-    assert gradients.evaluations == 0  # there is no choice: the loop is not timed
-
-
 def test_a_spy_changes_nothing():
     """The observer that other tests rely on."""
     task, seen = make_task("softmax"), []
@@ -385,16 +300,3 @@ def test_a_spy_changes_nothing():
     watched, plain = (run(task, federation, plan, a) for a in (spying(FedAvg(), seen), FedAvg()))
     assert torch.equal(watched.w.flatten(), plain.w.flatten())
     assert len([s for s in seen if s["what"] == "client"]) == 3 * len(RAGGED)
-
-
-def test_a_model_without_a_vectorised_form_is_not_timed():
-    task = make_task("char_lstm")
-    assert calibrate(task, [], MANY_ROUNDS)["name"] == "loop"
-
-
-def test_a_busy_machine_does_not_choose(monkeypatch):
-    """One thread on the processor is timed by what it computes, more of them or a GPU by the clock on the wall."""
-    task = make_task("linear")
-    for threads, clock in ((1, time.process_time), (2, time.perf_counter)):
-        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
-        assert clients._clock(task) is clock

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import yaml
 
-from fedrepro.core.config import read_located, read_yaml, validate
+from fedrepro.core.config import ROOT, read_located, read_yaml, validate
 from fedrepro.errors import UserError
 from tests.configs import ARTEFACTS, CONFIG, EXPERIMENT, changed
 
@@ -147,3 +150,15 @@ def test_located_values_are_read_as_safely(tmp_path, text):
     file = tmp_path / "a.yaml"
     file.write_text(text)
     assert message(read_located, file) == message(read_yaml, file)
+
+
+def test_importing_config_imports_no_checker_and_hides_nothing_from_others():
+    """jsonschema's optional formats (rfc3987_syntax builds grammars when imported) take more than a second."""
+    code = "import sys, fedrepro.core.config; print(sorted(name for name in sys.modules if sys.modules[name] is None))"
+    code += "; print({'jsonschema', 'rfc3987_syntax'} & set(sys.modules))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.split("\n")[:2] == ["[]", "set()"]
+
+
+def test_the_lock_has_no_slow_checker():
+    assert "rfc3987-syntax" not in (ROOT / "envs" / "requirements.lock").read_text()

@@ -1,4 +1,4 @@
-"""Who holds what, and that a client's batches are its own rows, each once an epoch."""
+"""Who holds what, and that a client's batches are its own rows, each once per epoch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_splits_are_those_that_hold_anything():
 @pytest.mark.parametrize(
     ("work", "size", "expected"),
     [
-        (LocalWork(epochs=5), 100, (5, 1)),  # full batch: one step an epoch
+        (LocalWork(epochs=5), 100, (5, 1)),  # full batch: one step per epoch
         (LocalWork(epochs=5, batch=32), 100, (20, 4)),  # ⌈100/32⌉ = 4
         (LocalWork(epochs=1, batch=50), 100, (2, 2)),
         (LocalWork(epochs=3, batch=50), 7, (3, 1)),  # fewer samples than a batch

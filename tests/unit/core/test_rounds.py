@@ -17,7 +17,7 @@ from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.algorithms.fedsgd import FedSGD
 from fedrepro.algorithms.local import Local
 from fedrepro.core import streams
-from fedrepro.core.algorithm import Algorithm, Metric, Traffic
+from fedrepro.core.algorithm import Algorithm, Metric, Predictor, Traffic
 from fedrepro.core.federation import Federation, LocalWork
 from fedrepro.core.metrics import COLUMNS
 from fedrepro.core.params import Params
@@ -486,7 +486,7 @@ def test_a_survey_comes_before_the_round_and_its_bytes_count():
 
 
 @dataclass(frozen=True)
-class Oracle(Algorithm):
+class Oracle(Predictor):
     """Knows a number for every client; has no model."""
 
     shift: float = 0.0

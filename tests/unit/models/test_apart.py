@@ -10,7 +10,7 @@ from torch.func import functional_call
 from fedrepro.core.federation import Batch, Federation
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
-from tests.builders import federate, make_task, params
+from tests.builders import federate, make_plan, make_problem, make_task, params
 
 
 def batch(outputs: int = 1, n: int = 9, d: int = 1, weight=None) -> Batch:
@@ -55,7 +55,7 @@ def test_a_summarised_batch_has_the_loss_and_the_gradient_of_its_samples():
     task = make_task("polynomial", 1, outputs=2, degrees=[1, 3], bases=["monomial", "legendre"], width=2.0)
     w = Params(beta=torch.from_numpy(np.random.default_rng(0).normal(size=(4, 8))))
     data = batch(2)
-    whole = task.summarise(data)
+    whole = task.model.summarise(data)
     torch.testing.assert_close(task.loss(w, whole), task.loss(w, data))
     torch.testing.assert_close(task.gradient(w, whole)["beta"], task.gradient(w, data)["beta"])
 
@@ -89,7 +89,7 @@ def test_errors_of_devices_by_hand():
     task = make_task("network", 1, outputs=2, hidden=[1])
     w = Params({k: torch.zeros_like(v) for k, v in task.start.items()})
     w["biases.1"] += 1
-    losses, mse, more = task.model.assess_devices({0: w, 1: w}, federation, "test")
+    losses, mse, more = task.model.assess(make_problem(task, federation, make_plan()), {0: w, 1: w}, "test")
     found = {(m.metric, m.group, m.client): m.value for m in more}
     assert found["rmse", "3", 0] == 1
     assert found["rmse", "3", 1] == 0

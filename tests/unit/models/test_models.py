@@ -13,7 +13,7 @@ from fedrepro.core.initial import build
 from fedrepro.core.layers import max_pool_2
 from fedrepro.core.params import Params
 from fedrepro.core.quadratic import Quadratic
-from fedrepro.core.task import OBJECTIVES, Task
+from fedrepro.core.task import OBJECTIVES
 from fedrepro.errors import UserError
 from fedrepro.models import MODELS
 from fedrepro.models.char_lstm import CharLSTM
@@ -169,8 +169,8 @@ def test_a_summary_with_padding_is_that_of_the_rows_that_count():
 
 def test_only_the_linear_model_has_a_summary():
     batch = Batch(X, torch.tensor([0, 1, 0]))
-    assert isinstance(Task(linear()).summarise(Batch(X, Y)), Quadratic)
-    assert make_task("softmax", features=1).summarise(batch) is batch
+    assert isinstance(linear().summarise(Batch(X, Y)), Quadratic)
+    assert SoftmaxRegression((1,), 3).summarise(batch) is batch
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 6), (1, 1, 5, 7)])

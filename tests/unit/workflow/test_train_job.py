@@ -5,13 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from fedrepro.core.clients import strategy
 from fedrepro.core.experiment import seeds_of
 from fedrepro.data.preparation import partition_data, prepare_data
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.workflow import train_job as training
-from fedrepro.workflow.train_job import Inputs, Machine, strategy_chooser, train_shard
-from tests.builders import make_task
+from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 from tests.configs import experiment
 
 MINI_BATCH = {"local": {"epochs": 1, "batch": 4}, "participation.clients": 3, "seeds_per_job": 1}
@@ -20,7 +20,6 @@ MINI_BATCH = {"local": {"epochs": 1, "batch": 4}, "participation.clients": 3, "s
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Trains a shard of the small experiment with changes: run(changes, algorithm, shard) → (metrics, manifest)."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(training, "keep_freed_memory", lambda: None)  # not for the whole test process
 
     def go(changes=None, algorithm="fedavg", shard="0-1", strategy="loop", name="run"):
@@ -67,26 +66,25 @@ def test_a_run_that_diverges_is_listed_with_its_round(run, changes, round):
     assert metrics["round"].max() == round
 
 
-def test_a_calibrated_strategy_is_remembered(run):
-    first, second = (run(strategy="auto")[1]["strategy"] for _ in range(2))
-    assert (first.pop("remembered"), second.pop("remembered")) == (False, True)
-    assert first == second
-    assert first["name"] in ("loop", "vmap")
+@pytest.mark.parametrize(
+    ("changes", "asked", "taken"),
+    [
+        ({}, "declared", "vmap"),  # by the model, linear
+        ({"strategy": "loop"}, "declared", "loop"),
+        ({"strategy": "loop"}, "vmap", "vmap"),
+        ({}, "loop", "loop"),
+    ],
+)
+def test_the_run_decides_before_the_experiment_before_the_model(run, monkeypatch, changes, asked, taken):
+    used = []
+    monkeypatch.setattr(training, "strategy", lambda name: used.append(name) or strategy(name))
+    assert run(changes, strategy=asked)[1]["strategy"] == taken
+    assert used == [taken]
 
 
-def test_a_strategy_that_is_asked_for_is_taken(run):
-    assert run(strategy="vmap")[1]["strategy"] == {"name": "vmap"}
-
-
-def test_a_cache_that_cannot_be_written_is_said_and_no_more(tmp_path, monkeypatch):
-    (tmp_path / "cache").write_text("a file where the folder should be")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(training, "calibrate", lambda task, works, rounds: {"name": "loop"})
-
-    said, chosen = [], {}
-    strategy_chooser(make_task("linear"), "auto", "job", 100, chosen, said.append)([])
-    assert "cannot be remembered" in said[0]
-    assert chosen == {"name": "loop", "remembered": False}
+def test_a_method_without_rounds_has_no_strategy(run):
+    changes = {"model": {"name": "linear_outputs"}, "algorithms": {"closed_form": {}}}
+    assert run(changes, "closed_form")[1]["strategy"] is None
 
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])

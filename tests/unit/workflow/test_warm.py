@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import mmap
+import importlib.util
 import os
 import signal
 import socket
@@ -14,15 +14,14 @@ from pathlib import Path
 import pytest
 
 from fedrepro.core.config import ROOT
-from fedrepro.workflow.warm import STARTUP, VARIABLE, several_asked_for
-from fedrepro.workflow.warm_process import LARGE_PAGE, MADV_COLLAPSE
+from fedrepro.workflow.warm import STARTUP, VARIABLE, process, several_asked_for
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs start warm on Linux only")
 
 SERVER = """
 import sys
 from pathlib import Path
-import fedrepro.warm_process as warm
+import fedrepro.workflow.warm.process as warm
 warm.MODULES = ("json",)
 warm.SOURCES = Path(sys.argv[2])
 warm.serve(sys.argv[1])
@@ -185,42 +184,6 @@ def alive(pid: int) -> bool:
         return False
 
 
-GATHER = """
-import re
-from pathlib import Path
-from fedrepro.warm_process import gather_pages
-
-def large():
-    return int(re.search(r"AnonHugePages: *(\\d+)", Path("/proc/self/smaps_rollup").read_text())[1])
-
-held = [str(number) for number in range(10**6)]
-before = large()
-gather_pages()
-assert held == [str(number) for number in range(10**6)]
-print(before, large())
-"""
-
-
-def gathers_pages() -> bool:
-    """Whether this kernel does so for a piece of memory that asks for it by itself."""
-    with mmap.mmap(-1, 2 * LARGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
-        memory[:] = bytes([1]) * len(memory)
-        try:
-            memory.madvise(MADV_COLLAPSE)
-        except OSError:
-            return False
-    return True
-
-
-def test_memory_is_gathered_in_large_pages_and_stays_what_it_was():
-    if not gathers_pages():
-        pytest.skip("this kernel does not gather pages when asked to")
-    ended = subprocess.run([sys.executable, "-c", GATHER], env=environment(), capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    before, after = map(int, ended.stdout.split())
-    assert after - before > 32 * 1024  # kB, of the 60 MB of a million short texts
-
-
 def test_a_request_that_was_cut_short_starts_nothing(server):
     body = b"\0".join((os.fsencode(sys.executable), b"/a/script", b"/", b"COLOUR=blue"))
     with socket.socket(socket.AF_UNIX) as asker:
@@ -229,3 +192,17 @@ def test_a_request_that_was_cut_short_starts_nothing(server):
         asker.sendall(body)
         asker.shutdown(socket.SHUT_WR)
         assert asker.recv(1) == b""
+
+
+def test_a_job_that_hands_itself_over_imports_nothing_heavy():
+    code = "import os, sys, itertools, __future__; before = set(sys.modules); import fedrepro.workflow.warm"
+    code += "; print(*sorted(set(sys.modules) - before))"
+    found = subprocess.run([sys.executable, "-S", "-c", code], env=environment(), capture_output=True, text=True)
+    assert found.stdout.split() == ["fedrepro", "fedrepro.workflow", "fedrepro.workflow.warm"]
+
+
+def test_what_is_imported_beforehand_exists():
+    """Imports that fail are passed over in the warm process."""
+    missing = [name for name in process.MODULES if importlib.util.find_spec(name) is None]
+    assert missing == []
+    assert "fedrepro.studies.dfl.measures" in process.MODULES

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-import networkx as nx
+import networkx as nx  # type: ignore[import-untyped]
 import numpy as np
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ GRAPHS = {
 }
 
 
-def server_graph(servers: int, name: str, edges: list[list[int]] | None = None) -> nx.Graph:
+def server_graph(servers: int, name: str, edges: Sequence[Sequence[int]] | None = None) -> nx.Graph:
     """The named graph on the nodes 0 … servers−1; the name `edges` takes the given ones."""
     graph = nx.empty_graph(servers)
     if name == "edges":
@@ -31,7 +31,7 @@ def server_graph(servers: int, name: str, edges: list[list[int]] | None = None) 
     return graph
 
 
-def check_graph(servers: int, name: str, edges: list[list[int]] | None) -> nx.Graph:
+def check_graph(servers: int, name: str, edges: Sequence[Sequence[int]] | None) -> nx.Graph:
     """The graph, or a UserError: an unknown name, an edge to nowhere, or not connected (Assumption 1 of DFL)."""
     if name not in {*GRAPHS, "edges"}:
         raise UserError(f"graph = {name!r}: unknown{nearest(name, [*GRAPHS, 'edges'])}")
@@ -53,7 +53,7 @@ def mixing(
     alive: tuple[int, ...],
     lost_link: tuple[int, int] | None,
 ) -> Tensor:
-    """A over the servers that are left, without a link that is lost; the same tensor for the same question."""
+    """A over the servers that are left, without a lost link; equal arguments give the same tensor."""
     graph = server_graph(servers, name, edges)
     if lost_link:
         graph.remove_edge(*lost_link)
@@ -73,25 +73,28 @@ def metropolis(graph: nx.Graph) -> Tensor:
 
 def furthest(points: Tensor, centre: Tensor) -> float:
     """max_i ‖points[i] − centre‖: [M, d], [d] → a number."""
-    return (points - centre).norm(dim=1).max().item()
+    return float((points - centre).norm(dim=1).max())
 
 
 def contraction(mixing: Tensor, steps: int) -> float:
     """σ_A = ‖A^steps − 11ᵀ/M‖, the factor by which `steps` consensus steps shrink disagreement."""
     apart = torch.linalg.matrix_power(mixing, steps) - 1 / len(mixing)
-    return torch.linalg.matrix_norm(apart, 2).item()
+    return float(torch.linalg.matrix_norm(apart, 2))
 
 
 def server_distances(problem: Problem, w: Tensor, held: Tensor | None) -> Iterator[Metric]:
     """How far the servers w [M, d] of a least-squares problem are from each other, from the minimiser over all clients,
     from that over the clients `held` by them (None: all), and from the truth behind the data; and θ, the largest
     gradient of their clients."""
-    q = problem.quadratics if held is None else problem.quadratics.of(held)
+    everyone, minimiser = problem.quadratics, problem.minimiser
+    assert everyone is not None
+    assert minimiser is not None
+    q = everyone if held is None else everyone.of(held)
     gradients = q.gradients(w.repeat_interleave(len(q.linear) // len(w), 0))
     yield Metric("gap", furthest(w, w.mean(0)), "server")
-    yield Metric("distance", furthest(w, problem.minimiser), "server")
-    yield Metric("distance_mean", (w.mean(0) - problem.minimiser).norm().item(), "server")
-    yield Metric("distance_survivors", furthest(w, problem.minimiser if held is None else q.minimiser()), "server")
+    yield Metric("distance", furthest(w, minimiser), "server")
+    yield Metric("distance_mean", (w.mean(0) - minimiser).norm().item(), "server")
+    yield Metric("distance_survivors", furthest(w, minimiser if held is None else q.minimiser()), "server")
     # a step below 1/L only shrinks a quadratic's gradient along local descent: an epoch's largest is its first
     yield Metric("theta", gradients.norm(dim=1).max().item(), "server")
     if "w" in problem.federation.facts:

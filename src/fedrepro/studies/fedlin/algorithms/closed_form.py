@@ -23,6 +23,7 @@ from fedrepro.core.algorithm import Algorithm, Metric
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.linear.covariance import output_names, parameter_errors
 from fedrepro.studies.fedlin.linear.estimators import least_squares, posterior_mean, ridge
+from fedrepro.studies.fedlin.models.linear_outputs import LinearOutputs
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class ClosedForm(Algorithm):
         self.require(self.penalty > 0, "penalty", "must be positive")
 
     def resolve(self, problem):
-        if not hasattr(problem.task.model, "assess"):
+        if not isinstance(problem.task.model, LinearOutputs):
             raise UserError("ClosedForm: needs the model linear_outputs")
         if self.fit == "bayes" and not {"omega", "sigma"} <= set(problem.federation.facts):
             raise UserError("ClosedForm: fit = 'bayes': this data set does not know its true omega and sigma")
@@ -84,7 +85,7 @@ class ClosedForm(Algorithm):
 
 
 def _trivial(train, held, scored: np.ndarray) -> list[float]:
-    """A-RMSE of each device's mean training target on another split: one an output."""
+    """A-RMSE of each device's mean training target on another split: one per output."""
     errors = []
     for k in np.flatnonzero(scored):
         y, mean = held.samples.y[held.of(k)], train.samples.y[train.of(k)].mean(0)
@@ -93,7 +94,7 @@ def _trivial(train, held, scored: np.ndarray) -> list[float]:
 
 
 def _floor(federation) -> list[float]:
-    """A-RMSE of the true means against the test targets: one an output."""
+    """A-RMSE of the true means against the test targets: one per output."""
     test, start = federation.test, int(federation.test.rows.min())  # a seed's rows follow one another in memory
     mean = torch.from_numpy(federation.facts["test_mean"])
     errors = []

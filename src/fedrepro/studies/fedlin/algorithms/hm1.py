@@ -75,7 +75,7 @@ class HM1(Algorithm):
         clients = len(problem.federation)
         own = self.start == "own" and problem.initial is not None
         theta = torch.stack([(problem.initial(k) if own else w).flatten() for k in range(clients)])  # [K, P]
-        outputs = getattr(problem.task.model, "outputs_apart", 1)
+        outputs = problem.task.model.outputs_apart
         omega = torch.eye(clients).to(theta).repeat(outputs, 1, 1)  # [S, K, K]
         if self.prior == "none":
             omega = theta.new_zeros(0)  # there is none
@@ -92,7 +92,7 @@ class HM1(Algorithm):
         likelihood = float(size) if self.gradient == "sum" else 1.0
         weights = [1.0]
         if self.prior == "map":
-            variances = np.atleast_1d(problem.federation.facts["sigma"]) ** 2  # one an output
+            variances = np.atleast_1d(problem.federation.facts["sigma"]) ** 2  # one per output
             weights = (steps * likelihood * variances / max(size, 1)).tolist()
         return next(iter(w.values())).new_tensor([likelihood, *weights])
 

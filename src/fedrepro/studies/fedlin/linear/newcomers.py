@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fedrepro.core.algorithm import Metric, Problem
 from fedrepro.errors import UserError
-from fedrepro.studies.fedlin.models.linear_outputs import square_errors
+from fedrepro.studies.fedlin.models.linear_outputs import LinearOutputs, square_errors
 
 SIZES = (0, 1, 2, 3, 4, 6, 8, 16, 32)
 
@@ -49,5 +49,5 @@ def errors(problem: Problem, newcomers: int, ways: dict[str, Callable[[Tensor, T
 
 def require_summaries(problem: Problem, newcomers: int, name: str) -> None:
     """A UserError where test samples cannot be summed up."""
-    if newcomers and not (hasattr(problem.task.model, "assess") and problem.federation.test is not None):
+    if newcomers and not (isinstance(problem.task.model, LinearOutputs) and problem.federation.test is not None):
         raise UserError(f"{name}: newcomers = {newcomers}: needs the model linear_outputs and test samples")

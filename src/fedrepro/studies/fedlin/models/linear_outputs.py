@@ -10,18 +10,18 @@ the mean square error of W is diag(WᵀHW) − 2 diag(Wᵀb) + 2c. In float64 th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fedrepro.core.algorithm import Metric, Problem
 from fedrepro.core.federation import Batch
+from fedrepro.core.model import AssessingModel, Assessment
 from fedrepro.core.params import Params
 from fedrepro.core.quadratic import Quadratic
 
 
-class LinearOutputs(nn.Module):
+class LinearOutputs(AssessingModel):
     """x [B, d] → ŷ [B, S], or [B] for one output; W [d, S] starts at 0, or with sd `start` at normal numbers."""
 
     objective = "half_squared_error"
@@ -58,30 +58,33 @@ class LinearOutputs(nn.Module):
         whole = batch if isinstance(batch, Quadratic) else self.summarise(batch)
         return 0.5 * square_errors(w["w"], whole).sum(-1)
 
-    def assess(
-        self, w: Params, whole: Quadratic, clients: Sequence[int], split: str, facts: dict[str, np.ndarray]
-    ) -> tuple[Tensor, list[tuple[str, str, float]]]:
-        """(loss and mse [2, K], both means over the outputs; (metric, output's name, value) of the paper's errors).
+    def assess(self, problem: Problem, models: dict[int, Params], split: str) -> Assessment:
+        """Loss and mean square error, both means over the outputs, and the paper's errors of each output.
 
-        w [K, d, S] and `whole` are those of `clients`. a_rmse is §3.5.1's mean over devices of the root of the mean
-        square error, over all devices or, on the test split, over those that the facts mark as `scored`. Where the
-        facts have the true θ [K, d] or [K, d, S], a_rmse_noise_free is the same against the test targets' means.
+        a_rmse is §3.5.1's mean over devices of the root of the mean square error, over all devices or, on the test
+        split, over those that the facts mark as `scored`. Where the facts have the true θ [K, d] or [K, d, S],
+        a_rmse_noise_free is the same against the test targets' means.
         """
-        mse = square_errors(w["w"], whole)  # [K, S]
+        clients, facts = list(models), problem.federation.facts
+        w = torch.stack([mine["w"] for mine in models.values()])  # [K, d, S]
+        whole = problem.summaries(split).of(torch.tensor(clients))
+        mse = square_errors(w, whole)  # [K, S]
         scored = torch.ones(len(clients), dtype=torch.bool)
         if split == "test" and "scored" in facts:
-            scored = torch.from_numpy(facts["scored"][list(clients)])
+            scored = torch.from_numpy(facts["scored"][clients])
         names = facts["outputs"].tolist() if "outputs" in facts else [""] * mse.shape[1]
         found = [("a_rmse", mse)]
         if split == "test" and "theta" in facts:
-            off = w["w"] - torch.from_numpy(facts["theta"][list(clients)]).to(mse).view(len(mse), -1, mse.shape[1])
+            off = w - torch.from_numpy(facts["theta"][clients]).to(mse).view(len(mse), -1, mse.shape[1])
             found.append(("a_rmse_noise_free", (off * (whole.curvature @ off)).sum(-2)))
         more = [
-            (metric, name, value)
+            Metric(metric, value, split, group=name)
             for metric, squares in found
             for name, value in zip(names, squares[scored].clamp(min=0).sqrt().mean(0).tolist(), strict=True)
         ]
-        return torch.stack([0.5 * mse.mean(-1), mse.mean(-1)]), more
+        losses, scores = np.zeros((2, len(problem.federation)))
+        losses[clients], scores[clients] = 0.5 * mse.mean(-1).cpu().numpy(), mse.mean(-1).cpu().numpy()
+        return losses, scores, more
 
     def _columns(self, y: Tensor) -> Tensor:
         return y[..., None] if self.outputs_apart == 1 else y

@@ -33,6 +33,7 @@ from fedrepro.core.algorithm import Metric
 from fedrepro.core.params import Params, weighted_sum
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.gp.truth import parameter_errors, true_lengthscale
+from fedrepro.studies.fgpr.models.gaussian_process import GaussianProcess
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # Adam's defaults
 
@@ -66,7 +67,7 @@ class FGPR(FedAvgTransfer):
         self.require(self.last_weight is None or 0 <= self.last_weight <= 1, "last_weight", "must lie in [0, 1]")
 
     def init(self, problem, w):
-        if not hasattr(problem.task.model, "theta"):
+        if not isinstance(problem.task.model, GaussianProcess):
             raise UserError(f"{type(self).__name__}: the model must be a Gaussian process")
         if self.known == "lengthscale":
             w = Params({**w, "lengthscale": true_lengthscale(problem.federation, w["lengthscale"])})

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric, Problem, State
+from fedrepro.core.algorithm import Metric, Predictor, Problem, State
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.gp.autoregressive import AutoregressiveGP
 from fedrepro.studies.fgpr.gp.deep import MultiFidelityDeepGP
@@ -32,7 +32,7 @@ FITS = ("separate", "shared", "limit", "ar", "deep", "modular")
 
 
 @dataclass(frozen=True)
-class GPBaseline(Algorithm):
+class GPBaseline(Predictor):
     fit: str = "separate"
     ard: bool = False
     held: int = 0

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric
+from fedrepro.core.algorithm import Metric, Predictor
 from fedrepro.studies.fgpr.gp.device_errors import Prediction, columns, device_errors, output_names
 from fedrepro.studies.fgpr.gp.exact import predict
 from fedrepro.studies.fgpr.gp.experts import RULES, combine
@@ -28,7 +28,7 @@ FITS = ("dgp", "dvi")
 
 
 @dataclass(frozen=True)
-class GPDistributed(Algorithm):
+class GPDistributed(Predictor):
     fit: str = "dgp"
     inducing: int = 100
     iterations: int = 100

@@ -23,8 +23,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fedrepro.core.algorithm import Metric
-from fedrepro.core.federation import Batch, Federation
+from fedrepro.core.algorithm import Metric, Problem
+from fedrepro.core.federation import Batch
+from fedrepro.core.model import AssessingModel, Assessment
 from fedrepro.core.params import Params
 from fedrepro.studies.fgpr.gp.device_errors import Curve, Prediction, along, columns, device_errors, output_names
 from fedrepro.studies.fgpr.gp.exact import Theta, fit, likelihood, predict_from
@@ -33,7 +34,7 @@ from fedrepro.studies.fgpr.gp.maximum import MINIMA
 NAMES = ("lengthscale", "signal", "noise")
 
 
-class GaussianProcess(nn.Module):
+class GaussianProcess(AssessingModel):
     """curve: points of a prediction along x that an assessment adds, for inputs of one dimension."""
 
     objective = "half_squared_error"
@@ -105,11 +106,10 @@ class GaussianProcess(nn.Module):
         return loss.sum(), *gradient
 
     @torch.no_grad()
-    def assess_devices(
-        self, models: dict[int, Params], federation: Federation, split: str
-    ) -> tuple[np.ndarray, np.ndarray, list[Metric]]:
+    def assess(self, problem: Problem, models: dict[int, Params], split: str) -> Assessment:
         """(loss [K], mean square error [K], more). The loss is the likelihood on the training data, the mean negative
         log density of each target elsewhere."""
+        federation = problem.federation
         train, holdings = federation.train, getattr(federation, split)
         losses, predictions, metrics, jitter = np.zeros(len(holdings)), {}, [], 0.0
         for k, w in models.items():

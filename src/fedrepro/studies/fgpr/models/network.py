@@ -11,20 +11,20 @@ import itertools
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad
 
-from fedrepro.core.algorithm import Metric
-from fedrepro.core.federation import Batch, Federation
+from fedrepro.core.algorithm import Problem
+from fedrepro.core.federation import Batch
+from fedrepro.core.model import AssessingModel, Assessment
 from fedrepro.core.params import Params
 from fedrepro.studies.fgpr.gp.device_errors import Curve, Prediction, along, columns, device_errors, output_names
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 
 
-class Network(nn.Module):
+class Network(AssessingModel):
     """curve: points of a prediction along x that an assessment adds, for inputs of one dimension."""
 
     objective = "half_squared_error"
@@ -66,11 +66,9 @@ class Network(nn.Module):
         return grad(self.batch_loss)(w, batch)
 
     @torch.no_grad()
-    def assess_devices(
-        self, models: dict[int, Params], federation: Federation, split: str
-    ) -> tuple[np.ndarray, np.ndarray, list[Metric]]:
-        holdings, metrics = getattr(federation, split), []
-        predictions = {}
+    def assess(self, problem: Problem, models: dict[int, Params], split: str) -> Assessment:
+        federation, predictions, metrics = problem.federation, {}, []
+        holdings = getattr(federation, split)
         for k, w in models.items():
             x = holdings.samples.x[holdings.of(k)]
             predictions[k] = Prediction(columns(functional_call(self, w, (x,))))

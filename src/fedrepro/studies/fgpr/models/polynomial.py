@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fedrepro.core.algorithm import Metric
-from fedrepro.core.federation import Batch, Federation
+from fedrepro.core.algorithm import Problem
+from fedrepro.core.federation import Batch
+from fedrepro.core.model import AssessingModel, Assessment
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError, nearest
 from fedrepro.studies.fgpr.gp.device_errors import Prediction, columns, device_errors, output_names
@@ -34,7 +34,7 @@ class Moments(NamedTuple):
     square: Tensor
 
 
-class Polynomial(nn.Module):
+class Polynomial(AssessingModel):
     """x [n, 1] → ŷ [n, S · D · B] (or [n] for one column), output by output, degree by degree, basis by basis."""
 
     objective = "half_squared_error"
@@ -109,9 +109,8 @@ class Polynomial(nn.Module):
         return torch.einsum("bij,jsb->isb", whole.curvature, by_basis).flatten(-2)
 
     @torch.no_grad()
-    def assess_devices(
-        self, models: dict[int, Params], federation: Federation, split: str
-    ) -> tuple[np.ndarray, np.ndarray, list[Metric]]:
+    def assess(self, problem: Problem, models: dict[int, Params], split: str) -> Assessment:
+        federation = problem.federation
         holdings = getattr(federation, split)
         predictions = {
             k: Prediction(columns(functional_call(self, w, (holdings.samples.x[holdings.of(k)],))))

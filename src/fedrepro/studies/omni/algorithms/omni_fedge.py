@@ -115,8 +115,8 @@ class OmniFedge(Algorithm):
 
 def split(task: Task, w: Params) -> tuple[Params, Params]:
     """(θ^sh, θ^(i)) of a model that says which parameters are a node's own."""
-    own = getattr(task.model, "own", None)
-    if own is None:
+    own = task.model.own
+    if not own:
         raise UserError(f"the model {type(task.model).__name__} has no parameters that are a node's own")
     return Params({k: v for k, v in w.items() if k not in own}), Params({k: w[k] for k in own})
 

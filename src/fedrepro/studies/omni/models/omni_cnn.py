@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, relu
 
 from fedrepro.core.layers import max_pool_2
+from fedrepro.core.model import LOOP_BUT_ON_CUDA, Model
 
 SLOPE = 0.1
 
@@ -33,11 +34,12 @@ class GlorotDense(_Glorot, nn.Linear):
     pass
 
 
-class OmniCNN(nn.Module):
+class OmniCNN(Model):
     """x [B, channels, height, width] → logits [B, outputs]."""
 
     objective = "cross_entropy"
-    #: the parameters that each node has of its own, θ^(i); the others are shared, θ^(sh)
+    strategies = LOOP_BUT_ON_CUDA
+    #: θ^(i); the others are shared, θ^(sh)
     own = ("head.weight", "head.bias")
 
     def __init__(self, inputs: tuple[int, ...], outputs: int, filters: int = 28, activation: bool = False):

@@ -13,7 +13,6 @@ as (33). (33) begins at a_0, which a/n does not have; n begins at 1 here, as in 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.core.algorithm import pairs
@@ -27,8 +26,6 @@ class SA(FedProx):
     mu: float = 0.0
     power: float = 1.0  # δ; A2 asks for 3/4 < δ ≤ 1
     count: str = "epochs"
-
-    sums: ClassVar[bool] = True
 
     def __post_init__(self):
         super().__post_init__()

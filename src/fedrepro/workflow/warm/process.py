@@ -1,9 +1,8 @@
-"""The process that forks for jobs (see fedrepro.workflow.warm): `python -m fedrepro.workflow.warm_process SOCKET`."""
+"""The process that forks for jobs: `python -m fedrepro.workflow.warm.process SOCKET`."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import os
@@ -23,13 +22,10 @@ from fedrepro.workflow import code_inputs as sources
 from fedrepro.workflow.warm import VARIABLE
 
 LARGEST_REQUEST = 2**20
-LARGE_PAGE = 2**21
-MADV_COLLAPSE = 25  # linux/mman.h, from Linux 6.1 on
-SOURCES = Path(__file__).parent
-#: folders of one file a study
+SOURCES = Path(__file__).parents[2]  # the package
+#: folders with one module per study
 PARTS = ("measures", "artefacts")
-#: imported before the first job: what its first lines need, what training, tables and figures need, what these import
-#: when first used, and what some methods import when they are called
+#: imported before the first job: all that jobs import, at their start or later
 MODULES = (
     "snakemake.script",
     *(
@@ -37,6 +33,7 @@ MODULES = (
         for name in ("jobs", "fetch", "training", "preparation", "rendering", "tables", "ledger", "execution", "report")
     ),
     *(f"fedrepro.{part}.{path.stem}" for part in PARTS for path in sorted((SOURCES / part).glob("[!_]*.py"))),
+    "jsonschema",
     "torch._dynamo",
     "pyarrow.parquet",
     "pyarrow.dataset",
@@ -58,7 +55,7 @@ MODULES = (
 
 
 class Request(NamedTuple):
-    """A job as its asker would have run it."""
+    """What a job hands over."""
 
     python: str
     script: str
@@ -71,14 +68,13 @@ def serve(address: str) -> None:
     parent, stamp = os.getppid(), _stamp()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
-    listener.listen(64)  # who asks from here on waits for the imports: by himself he would import the same beside them
+    listener.listen(64)  # from here on jobs wait for the imports, instead of importing the same at the same time
     for name in MODULES:
-        with contextlib.suppress(Exception):  # who needs what is missing or broken says so
+        with contextlib.suppress(Exception):  # a job that needs it reports the error
             importlib.import_module(name)
     sources.read_all()
     provenance.versions()
-    gc.freeze()  # a job's search for unreachable objects would write to, and so copy, all of what it shares with others
-    gather_pages()
+    gc.freeze()  # a job's garbage collection would write to, and so copy, the memory that forks share
     waker, bell = socket.socketpair()
     waker.setblocking(False)
     bell.setblocking(False)
@@ -87,7 +83,7 @@ def serve(address: str) -> None:
     ready = selectors.DefaultSelector()
     for source in (listener, bell):
         ready.register(source, selectors.EVENT_READ)
-    jobs: dict[int, socket.socket] = {}  # process → who waits for it
+    jobs: dict[int, socket.socket] = {}  # process → the connection of the job that waits for it
     try:
         while os.getppid() == parent:
             for key, _ in ready.select(timeout=1.0):
@@ -102,7 +98,7 @@ def serve(address: str) -> None:
                 elif key.fileobj is bell:
                     with contextlib.suppress(BlockingIOError):
                         bell.recv(4096)
-                else:  # nobody waits any more
+                else:  # the job that asked has ended
                     ready.unregister(key.fileobj)
                     _end(next(pid for pid, waiting in jobs.items() if waiting is key.fileobj))
             for pid, code in _ended():
@@ -118,21 +114,8 @@ def serve(address: str) -> None:
         shutil.rmtree(Path(address).parent, ignore_errors=True)
 
 
-def gather_pages() -> None:
-    """Have the memory of this process in pages of 2 MB, where the kernel can: with pages of 4 KB, to copy their table
-    for a fork and to take it down when the job ends takes longer than many a job."""
-    with contextlib.suppress(OSError, AttributeError):  # not Linux: only speed is lost
-        advise = ctypes.CDLL(None).madvise
-        for line in Path("/proc/self/maps").read_text().splitlines():
-            addresses, rights, *_, name = f"{line} -".split()[:6]
-            first, last = (int(address, 16) for address in addresses.split("-"))
-            if rights == "rw-p" and name in ("-", "[heap]"):  # what it wrote itself, of no file
-                for page in range(-(-first // LARGE_PAGE), last // LARGE_PAGE):  # each: one never written to is refused
-                    advise(ctypes.c_void_p(page * LARGE_PAGE), ctypes.c_size_t(LARGE_PAGE), MADV_COLLAPSE)
-
-
 def _begin(connection: socket.socket, stamp: int, others: list[socket.socket]) -> int | None:
-    """Fork a job for a request: its process; None where the asker is to run it by itself."""
+    """Fork for a request: the process, or None where the job is to run by itself."""
     files: list[int] = []
     try:
         request = _received(connection, files)
@@ -146,7 +129,7 @@ def _begin(connection: socket.socket, stamp: int, others: list[socket.socket]) -
     except (OSError, ValueError):
         return None
     finally:
-        for file in files:  # the job has them; held here, too, whoever reads from it would wait for ever
+        for file in files:  # the fork has them; as long as they are open here, readers of its output would wait
             os.close(file)
 
 
@@ -161,13 +144,13 @@ def _received(connection: socket.socket, files: list[int]) -> Request:
         body += more
     connection.settimeout(None)
     if len(body) != size:
-        raise ValueError("a request that is too large or was cut short")
+        raise ValueError("a request that is too large or cut short")
     python, script, folder, *environment = os.fsdecode(body).split("\0")
     return Request(python, script, folder, dict(pair.split("=", 1) for pair in environment))
 
 
 def _become(request: Request, files: list[int], others: Sequence[socket.socket]) -> NoReturn:
-    """Turn this fork into the job: its files, none of the warm process' own, and then the script."""
+    """Turn this fork into the job: take its files, close those of the warm process, run the script."""
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -182,7 +165,7 @@ def _become(request: Request, files: list[int], others: Sequence[socket.socket])
 
 
 def _run(request: Request) -> None:
-    """The script as if it had been started by itself; ends the process."""
+    """Run the script as if started by itself, and end the process."""
     code = 1
     try:
         os.environ.clear()
@@ -216,7 +199,7 @@ def _end(pid: int) -> None:
 
 
 def _stamp() -> int:
-    """Changes with any source file of the package."""
+    """Changes with every source file of the package."""
     files = (os.path.join(folder, name) for folder, _, names in os.walk(SOURCES) for name in names)
     return hash(tuple(sorted((path, os.stat(path).st_mtime_ns) for path in files if path.endswith(".py"))))
 
