@@ -13,38 +13,19 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree
 
-from fedrepro.algorithms import ALGORITHMS
-from fedrepro.core import clients
+from fedrepro.core import clients, parts
 from fedrepro.core.algorithm import Algorithm, Problem
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.initial import build
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation, Plan, Replicate, train
 from fedrepro.core.task import Task
-from fedrepro.models import MODELS
 
 EXPERIMENT = "test/tiny"
 FULL_BATCH = LocalWork(epochs=2)
 MINI_BATCH = LocalWork(epochs=2, batch=3)
-#: the samples of models that take more than a vector
-SHAPES: dict[str, tuple[int, ...]] = {
-    "char_lstm": (4,),
-    "cnn": (1, 16, 16),
-    "lenet5": (1, 28, 28),
-    "omni_cnn": (1, 6, 6),
-    "polynomial": (1,),
-    "resnet9": (2, 32, 32),
-}
-#: what makes a model small, and a function of each sample alone
-HYPER: dict[str, dict[str, Any]] = {"mlp": {"hidden": [4]}, "resnet9": {"width": 2, "norm": "group"}}
-#: models whose samples are symbols, as many as there are outputs
-SYMBOLS = ("char_lstm",)
-#: models whose loss of a batch is no mean over its samples
-NO_MEAN = ("gaussian_process",)
 #: clients whose last batch of three is short (5, 8), exact (6), or whose data is one batch or less (3, 2)
 RAGGED = (5, 3, 8, 6, 2, 5)
-#: outputs of models whose outputs are targets, not classes
-OUTPUTS: dict[str, int] = {"gaussian_process": 1, "linear_outputs": 1, "network": 1, "polynomial": 1}
 
 
 def params(**values: Any) -> Params:
@@ -84,10 +65,11 @@ def federations(model: str, sizes: Mapping[int, Sequence[int]], features: int = 
     rng = np.random.default_rng(20)
     total = sum(map(sum, sizes.values()))
     owner = np.concatenate([np.repeat(np.arange(len(s)), s) for s in sizes.values()])
-    shape = SHAPES.get(model, (features,))
+    example = parts.model(model).example
+    shape = (features,) if example.inputs == (3,) else example.inputs
     x = rng.normal(size=(total, *shape)) + 0.3 * owner.reshape(-1, *[1] * len(shape))
-    x = rng.integers(0, 3, x.shape) if model in SYMBOLS else x
-    if MODELS[model].objective == "cross_entropy":
+    x = rng.integers(0, 3, x.shape) if example.symbols else x
+    if parts.model(model).objective == "cross_entropy":
         y = rng.integers(0, 3, total)
     else:
         y = x @ rng.normal(size=shape[0]) + 0.5 * owner + rng.normal(size=total)
@@ -101,9 +83,10 @@ def federations(model: str, sizes: Mapping[int, Sequence[int]], features: int = 
 
 def make_task(model: str, features: int = 3, outputs: int | None = None, **hyper: Any) -> Task:
     """A task; `start` are the parameters it came with (each gradient points the one module at others)."""
-    hyper = HYPER.get(model, {}) | hyper
-    outputs = OUTPUTS.get(model, 3) if outputs is None else outputs
-    module = build(MODELS[model], SHAPES.get(model, (features,)), outputs, torch.Generator().manual_seed(7), **hyper)
+    make = parts.model(model)
+    inputs = (features,) if make.example.inputs == (3,) else make.example.inputs
+    outputs = make.example.outputs if outputs is None else outputs
+    module = build(make, inputs, outputs, torch.Generator().manual_seed(7), **{**make.example.hyper, **hyper})
     task = Task(module.to(torch.float64))
     task.start = task.parameters()
     return task
@@ -184,72 +167,6 @@ def run(
 
 def tensors(tree: Any) -> list[Tensor]:
     return [leaf for leaf in _pytree.tree_leaves(tree) if isinstance(leaf, Tensor)]
-
-
-# --- what the contract tests need to know of a method ---------------------------------------------------------------
-
-#: settings that run on every small federation above; a method without an entry runs with its defaults
-SETTINGS: dict[str, list[dict[str, Any]]] = {
-    "afl": [{"lr": 0.05, "gamma": 0.1}, {"lr": 0.1, "gamma": 0.01}],
-    "dfl": [
-        {"servers": 2, "server_steps": 2, "gamma": 0.004},
-        {"servers": 3, "server_steps": 1, "gamma": 0.008, "graph": "path"},
-    ],
-    "ditto": [{"lr": 0.05, "strength": 0.5}, {"lr": 0.1, "strength": 0.1}],
-    "fed_sgld": [
-        {"lr": 0.05, "beta": 0.01, "clip": 5.0, "burn_in": 1, "decay": 1 / 3},
-        {"lr": 0.1, "beta": 0.02, "clip": 2.0, "burn_in": 1, "average": 0.5},
-    ],
-    "fed_sgld_coupled": [{"lr": 0.05, "beta": 0.01, "burn_in": 1}, {"lr": 0.1, "clip": 2.0}],
-    "fedavg": [{"lr": 0.05, "decay": 0.9}, {"lr": 0.1, "decay": 0.8}],
-    "fedavg_transfer": [{"lr": 0.05}, {"lr": 0.1}],
-    "fgpr": [{"lr": 0.05}, {"lr": 0.02, "optimiser": "sgd", "schedule": "inverse"}],
-    "gp_separate": [{"lr": 0.05}, {"lr": 0.02, "optimiser": "sgd", "scale": "natural"}],
-    "fedavg_matched": [{"lr": 0.1, "shape": "cosine"}, {"lr": 0.2, "count": "epochs"}],
-    "fedpd": [{"lr": 0.05, "gamma": 0.5}, {"lr": 0.1, "start": "own"}],
-    "fedpd_noisy": [{"lr": 0.05, "beta": 0.01, "clip": 5.0}, {"lr": 0.1, "beta": 0.02, "clip": 2.0, "account": True}],
-    "fedmgda_plus": [{"lr": 0.05}, {"lr": 0.1, "epsilon": 0.2}],
-    "fedprox": [{"lr": 0.05, "mu": 0.5}, {"lr": 0.1, "mu": 2.0}],
-    "fedsgd": [{"lr": 0.05}, {"lr": 0.1}],
-    "fedsgd_authors": [{"lr": 0.05}, {"lr": 0.1, "queries": 0}],
-    "fedsgd_scaled": [{"lr": 0.01}, {"lr": 0.02}],
-    "gifair_global": [{"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4, "ranks": "exact"}],
-    "gifair_per": [{"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4}],
-    "hm1": [{"lr": 0.01}, {"lr": 0.02, "gradient": "sum", "alpha": 0.5}],
-    "hm2_ep": [{"prior": "lasso", "chains": 12}, {"prior": "ridge", "chains": 12, "damping": 0.8}],
-    "hm2_newcomers": [{"noise": 0.5, "chains": 12}, {"noise": 0.7, "chains": 12, "prior": "normal_shared"}],
-    "local": [{"lr": 0.05}, {"lr": 0.1}],
-    "omni_fedge": [{"lr": 0.05, "head_lr": 0.1}, {"lr": 0.02, "head_lr": 0.05}],
-    "omni_fedge_authors": [{"lr": 0.05}, {"lr": 0.1}],
-    "sa": [{"lr": 0.1}, {"lr": 0.05, "mu": 0.5, "power": 0.76, "count": "steps"}],
-    "sa_tracked": [{"lr": 0.05, "power": 0.6}, {"lr": 0.1}],
-    "q_ffl": [{"lr": 0.05, "q": 1.0}, {"lr": 0.1, "q": 0.1}],
-    "term": [{"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}],
-    "term_group": [{"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}],
-}
-#: methods that ask for a model with parts that are a client's own, and the contract's cases that have one
-CASES_OF: dict[str, tuple[str, ...]] = {
-    "fgpr": ("gaussian process, mini-batch", "gaussian process, full batch"),
-    "gp_separate": ("gaussian process, mini-batch", "gaussian process, full batch"),
-    "hm2_ep": ("linear, full batch",),
-    "hm2_newcomers": ("linear, full batch",),
-    "omni_fedge": ("mlp, five steps",),
-    "omni_fedge_authors": ("mlp, five steps",),
-    "sa_tracked": ("linear, full batch", "linear, mini-batch"),
-}
-#: gradient evaluations of a client in a round of the case "mlp, five steps", where these are not one a batch
-GRADIENTS_OF: dict[str, int] = {
-    "ditto": 2 * 5,
-    "hm2_ep": 0,
-    "hm2_newcomers": 0,
-    "omni_fedge": 1,
-    "omni_fedge_authors": 2 * len(RAGGED),
-    "sa_tracked": 2,
-}
-
-
-def settings_of(name: str) -> list[Algorithm]:
-    return [ALGORITHMS[name].from_config(hyper) for hyper in SETTINGS.get(name, [{}])]
 
 
 # --- observers ------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-"""What every registered algorithm must hold. A new one is tested here as soon as it has its line in the registry;
-`SETTINGS` of tests/builders.py is where it says which hyper-parameters suit the small federations."""
+"""What every method must hold. A new one is tested here as soon as its file is there; its `trial` says which
+hyper-parameters suit the small federations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 import torch
 
-from fedrepro.algorithms import ALGORITHMS
+from fedrepro.core import parts
+from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.experiment import Experiment
 from fedrepro.core.federation import LocalWork
@@ -21,17 +22,13 @@ from fedrepro.core.metrics import COLUMNS
 from fedrepro.data.preparation import partition_data, prepare_data
 from fedrepro.workflow.train_job import Inputs, prepare
 from tests.builders import (
-    CASES_OF,
     FULL_BATCH,
-    GRADIENTS_OF,
     MINI_BATCH,
     RAGGED,
-    SETTINGS,
     federations,
     make_plan,
     make_task,
     run,
-    settings_of,
     spying,
     tensors,
 )
@@ -50,16 +47,24 @@ PRIORS = {
     "gaussian process, full batch": ("gaussian_process", FULL_BATCH),
 }
 
+ALGORITHMS = {name: parts.algorithm(name) for name in parts.modules("algorithms")}
 #: methods without rounds have no clients' work to hold to anything: their own tests say what they compute
 ITERATIVE = [name for name, make in ALGORITHMS.items() if make.iterative]
 any_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
 every_algorithm = pytest.mark.parametrize("name", ITERATIVE)
-every_case = pytest.mark.parametrize(("name", "case"), [(a, c) for a in ITERATIVE for c in CASES_OF.get(a, CASES)])
+every_case = pytest.mark.parametrize(
+    ("name", "case"), [(a, c) for a in ITERATIVE for c in ALGORITHMS[a].trial.cases or CASES]
+)
 
 
 def case_of(name: str, case: str) -> str:
     """The case, or the first that suits a method which asks more of a model."""
-    return case if case in CASES_OF.get(name, CASES) else CASES_OF[name][0]
+    possible = ALGORITHMS[name].trial.cases or tuple(CASES)
+    return case if case in possible else possible[0]
+
+
+def settings_of(name: str) -> list[Algorithm]:
+    return [ALGORITHMS[name].from_config(dict(hyper)) for hyper in ALGORITHMS[name].trial.settings]
 
 
 def start(name: str, case: str = "softmax, mini-batch", seeds=tuple(BY_SEED), **options):
@@ -88,7 +93,7 @@ def test_it_is_a_frozen_dataclass_of_hyper_parameters_with_defaults(name):
 
 @any_algorithm
 def test_it_stands_in_a_file_of_its_own_that_cites_its_source(name):
-    module = importlib.import_module(f"fedrepro.algorithms.{name}")
+    module = importlib.import_module(parts.module_of("algorithms", name))
     assert ALGORITHMS[name].__module__ == module.__name__
     assert len(module.__doc__) > 40
     assert len(inspect.getsource(module).splitlines()) <= 200
@@ -122,10 +127,11 @@ def test_the_two_strategies_agree_to_1e9_on_ragged_clients_seeds_and_settings(na
 @every_algorithm
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
 def test_no_gradient_is_wasted(gradients, name, strategy):
-    if name in GRADIENTS_OF:
+    each = ALGORITHMS[name].trial.gradients
+    if each is not None:
         found = start(name, case_of(name, "mlp, five steps"), strategy=strategy)
         clients = sum(len(sizes) for sizes in BY_SEED.values())
-        assert gradients.evaluations == 3 * clients * len(settings_of(name)) * GRADIENTS_OF[name]
+        assert gradients.evaluations == 3 * clients * len(settings_of(name)) * each
         return
     found = start(name, "softmax, mini-batch", strategy=strategy)
     # three rounds of two epochs of the batches in threes, for each setting
@@ -262,17 +268,17 @@ def test_a_job_gives_all_algorithms_of_a_seed_the_same_problem_and_initial_model
         "participation": {"clients": "all", "sampling": "uniform", "weights": "size"},
         "rounds": 2,
         "evaluate": {"every": 1, "clients": "last"},
-        "algorithms": {name: {**SETTINGS.get(name, [{}])[0]} for name in ITERATIVE},
+        "algorithms": {name: {**ALGORITHMS[name].trial.settings[0]} for name in ITERATIVE},
     }
     prepare_data("line", spec["dataset"], [0, 1], "standin", [], tmp_path / "data.npz")
     partition_data("line", spec["partition"], [0, 1], tmp_path / "data.npz", tmp_path / "federation.npz")
     inputs = Inputs(tmp_path / "data.npz", tmp_path / "federation.npz")
-    experiment = Experiment("dfl", "tiny", "smoke", tmp_path / "tiny.yaml", spec)
+    experiment = Experiment("toy", "tiny", "smoke", tmp_path / "tiny.yaml", spec)
     started = {}
     for name in ITERATIVE:
         _, plan, replicates = prepare(experiment, name, "0-1", inputs, torch.device("cpu"))
         assert [r.seed for r in replicates] == [0, 1]
-        assert plan.experiment == "dfl/tiny"
+        assert plan.experiment == "toy/tiny"
         started[name] = [r.w.flatten().tolist() for r in replicates]
         held = [r.problem.federation.train.full_batch(0).x.tolist() for r in replicates]
         assert held[0] != held[1]

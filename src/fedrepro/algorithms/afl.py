@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fedrepro.algorithms._weighed import Weighed, stacked, towards
-from fedrepro.core.algorithm import Metric
+from fedrepro.core.algorithm import Metric, Trial
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class AFL(Weighed):
     gamma: float = 0.1  # step of λ
 
     server_only: ClassVar[frozenset[str]] = frozenset(["gamma"])
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05, "gamma": 0.1}, {"lr": 0.1, "gamma": 0.01}))
 
     def __post_init__(self):
         super().__post_init__()

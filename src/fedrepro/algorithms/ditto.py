@@ -12,13 +12,16 @@ one step length for both. A client that is not asked keeps its v.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.core.algorithm import Trial
 
 
 @dataclass(frozen=True)
 class Ditto(FedAvg):
     strength: float = 0.1  # λ
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05, "strength": 0.5}, {"lr": 0.1, "strength": 0.1}), gradients=10)
 
     def __post_init__(self):
         super().__post_init__()

@@ -7,8 +7,9 @@ average if they were drawn with probability p_k, or K/|S| · p_k if they were dr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from fedrepro.core.algorithm import Algorithm
+from fedrepro.core.algorithm import Algorithm, Trial
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, weighted_sum
 
@@ -17,6 +18,7 @@ from fedrepro.core.params import Params, weighted_sum
 class FedAvg(Algorithm):
     lr: float = 0.1
     decay: float = 1.0  # the step is lr · decay^round
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05, "decay": 0.9}, {"lr": 0.1, "decay": 0.8}))
 
     def __post_init__(self):
         self.require(self.lr > 0, "lr", "the step must be positive")

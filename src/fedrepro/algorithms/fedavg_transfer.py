@@ -5,8 +5,10 @@ and use the server's model as it is. Without newcomers this is FedAvg.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.core.algorithm import Trial
 from fedrepro.core.params import weighted_sum
 from fedrepro.errors import UserError
 
@@ -16,6 +18,7 @@ class FedAvgTransfer(FedAvg):
     newcomers: int = 0
 
     server_only = FedAvg.server_only | {"newcomers"}
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}))
 
     def __post_init__(self):
         super().__post_init__()

@@ -19,6 +19,7 @@ import torch
 
 from fedrepro.algorithms._weighed import towards
 from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.core.algorithm import Trial
 
 PRECISION = 1e-14  # of ½‖d‖², which is at most ½
 
@@ -29,6 +30,7 @@ class FedMGDAPlus(FedAvg):
     server_lr: float = 1.0
 
     server_only: ClassVar[frozenset[str]] = frozenset(["epsilon", "server_lr"])
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1, "epsilon": 0.2}))
 
     def __post_init__(self):
         super().__post_init__()

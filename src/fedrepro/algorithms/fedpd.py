@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric
+from fedrepro.core.algorithm import Algorithm, Metric, Trial
 from fedrepro.core.params import Params
 
 
@@ -35,6 +36,7 @@ class FedPD(Algorithm):
     record_every: int = 0  # rounds between the numbers of `metrics`; 0: never
 
     server_only = frozenset(["record_every"])
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05, "gamma": 0.5}, {"lr": 0.1, "start": "own"}))
 
     def __post_init__(self):
         for key in ("lr", "gamma", "server_step"):

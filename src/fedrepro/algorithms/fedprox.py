@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.core.algorithm import Trial
 
 
 @dataclass(frozen=True)
 class FedProx(FedAvg):
     mu: float = 0.25
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05, "mu": 0.5}, {"lr": 0.1, "mu": 2.0}))
 
     def __post_init__(self):
         super().__post_init__()

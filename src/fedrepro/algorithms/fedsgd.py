@@ -7,8 +7,9 @@ A client that is given several batches sends the mean of their gradients at the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from fedrepro.core.algorithm import Algorithm
+from fedrepro.core.algorithm import Algorithm, Trial
 from fedrepro.core.params import Params, weighted_sum
 
 
@@ -16,6 +17,7 @@ from fedrepro.core.params import Params, weighted_sum
 class FedSGD(Algorithm):
     lr: float = 0.1
     queries: int = 0  # 0: all batches of the round
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}))
 
     def __post_init__(self):
         self.require(self.lr > 0, "lr", "the step must be positive")

@@ -6,12 +6,16 @@ The server's model is the weighted average of what the clients last sent, for re
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.core.algorithm import Trial
 
 
 @dataclass(frozen=True)
 class Local(FedAvg):
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}))
+
     def init_client(self, problem, client, w):
         return w
 

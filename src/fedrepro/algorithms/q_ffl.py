@@ -16,6 +16,7 @@ from typing import ClassVar
 import torch
 
 from fedrepro.algorithms._weighed import Weighed, stacked, towards
+from fedrepro.core.algorithm import Trial
 
 SMALLEST = 1e-10
 
@@ -25,6 +26,7 @@ class QFFL(Weighed):
     q: float = 1.0
 
     server_only: ClassVar[frozenset[str]] = frozenset(["q"])
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05, "q": 1.0}, {"lr": 0.1, "q": 0.1}))
 
     def __post_init__(self):
         super().__post_init__()

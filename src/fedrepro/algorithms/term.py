@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from fedrepro.algorithms._weighed import Weighed, stacked, towards
+from fedrepro.core.algorithm import Trial
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class TERM(Weighed):
     t: float = 1.0
 
     server_only: ClassVar[frozenset[str]] = frozenset(["t"])
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}))
 
     def __post_init__(self):
         super().__post_init__()

@@ -7,7 +7,7 @@ evaluation, logging, checkpoints and divergence are the engine's (`fedrepro.core
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
@@ -106,6 +106,15 @@ def pairs(name: str, matrix: torch.Tensor) -> Iterator[Metric]:
             yield Metric(name, value, client=i, step=j)
 
 
+class Trial(NamedTuple):
+    """How the contract tests run a method: settings that suit any small federation, the cases it can run where it asks
+    for a special model (empty: all of them), and its gradients per client and round where they are not one per batch."""
+
+    settings: tuple[Mapping[str, Any], ...] = ({},)
+    cases: tuple[str, ...] = ()
+    gradients: int | None = None
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """Base of all methods. Subclasses are frozen dataclasses whose fields are the hyper-parameters."""
@@ -118,6 +127,9 @@ class Algorithm:
     noisy: ClassVar[bool] = False
     #: False: `init` computes the result and there are no rounds (a centralised fit, a closed form)
     iterative: ClassVar[bool] = True
+    #: the method's name in figures and tables; without one, the name of its file
+    label: ClassVar[str] = ""
+    trial: ClassVar[Trial] = Trial()
 
     @classmethod
     def from_config(cls, hyper: dict[str, Any]) -> Self:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.core.config import read_yaml, validate
-from fedrepro.core.study import load_studies, study_of
 from fedrepro.core.expansion import Expanded, expand
 from fedrepro.core.located import Located
+from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import sha256_of
 

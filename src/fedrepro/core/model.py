@@ -10,7 +10,8 @@ Optional operations are subclasses, which the engine asks for with `isinstance`:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
@@ -33,6 +34,15 @@ LOOP_BUT_ON_CUDA: Mapping[str, StrategyName] = {"cpu": "loop", "cuda": "vmap", "
 LOOP: Mapping[str, StrategyName] = {"cpu": "loop", "cuda": "loop", "mps": "loop"}
 
 
+class Example(NamedTuple):
+    """A small model for the contract tests: the shape of its samples, its outputs, its hyper-parameters."""
+
+    inputs: tuple[int, ...] = (3,)
+    outputs: int = 3
+    hyper: Mapping[str, Any] = MappingProxyType({})
+    symbols: bool = False  # whether samples are symbols, as many different ones as there are outputs
+
+
 class Model(nn.Module):
     """Base of all models, made as `Model(inputs, outputs, **hyper)`: samples of shape `inputs`, and `outputs` classes
     or targets."""
@@ -47,6 +57,9 @@ class Model(nn.Module):
     outputs_apart: int = 1
     #: parameters of which each client has its own, in methods that know such
     own: tuple[str, ...] = ()
+    #: False: the loss of a batch is not a mean over its samples
+    mean_loss: ClassVar[bool] = True
+    example: ClassVar[Example] = Example()
 
     def summarise(self, batch: Batch) -> Any:
         """What a full batch comes down to: sufficient statistics where the model has them, else the batch."""

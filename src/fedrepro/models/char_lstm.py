@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from fedrepro.core.model import LOOP, Model
+from fedrepro.core.model import LOOP, Example, Model
 
 LAYERS = 2
 
@@ -41,6 +41,7 @@ class CharLSTM(Model):
     """x [B, window] symbols (integers) → logits of the next one [B, outputs]; as many symbols as outputs."""
 
     objective = "cross_entropy"
+    example = Example((4,), symbols=True)
     strategies = LOOP
     vectorised = False
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from fedrepro.core.layers import max_pool_2
-from fedrepro.core.model import Model
+from fedrepro.core.model import Example, Model
 
 KERNEL = 5
 
@@ -23,6 +23,7 @@ class CNN(Model):
     """x [B, channels, height, width] → logits [B, outputs]."""
 
     objective = "cross_entropy"
+    example = Example((1, 16, 16))
 
     def __init__(self, inputs: tuple[int, ...], outputs: int, filters: Sequence[int] = (10, 20), dense: int = 50):
         super().__init__()

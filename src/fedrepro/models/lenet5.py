@@ -14,13 +14,14 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from fedrepro.core.layers import max_pool_2
-from fedrepro.core.model import LOOP_BUT_ON_CUDA, Model
+from fedrepro.core.model import LOOP_BUT_ON_CUDA, Example, Model
 
 
 class LeNet5(Model):
     """x [B, channels, height, width] → logits [B, outputs]; 28×28 pixels leave one by one for the dense layers."""
 
     objective = "cross_entropy"
+    example = Example((1, 28, 28))
     strategies = LOOP_BUT_ON_CUDA
     own = ("head.weight", "head.bias")
 

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from fedrepro.core.model import Model
+from fedrepro.core.model import Example, Model
 
 
 class MLP(Model):
     """x [B, ...] → logits [B, outputs], through hidden layers of the widths `hidden`."""
 
     objective = "cross_entropy"
+    example = Example(hyper={"hidden": [4]})
 
     def __init__(self, inputs: tuple[int, ...], outputs: int, hidden: Sequence[int] = (200,)):
         super().__init__()

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, relu
 
 from fedrepro.core.layers import BatchNorm, GroupNorm, max_pool_2
-from fedrepro.core.model import LOOP, Model
+from fedrepro.core.model import LOOP, Example, Model
 from fedrepro.errors import UserError
 
 #: channels that share a mean and a variance
@@ -26,6 +26,7 @@ class ResNet9(Model):
     """x [B, channels, height, width] → logits [B, outputs]; sides of at least 32 pixels."""
 
     objective = "cross_entropy"
+    example = Example((2, 32, 32), hyper={"width": 2, "norm": "group"})
     strategies = LOOP  # vmap cannot leave padding out of batch norm's statistics
 
     def __init__(self, inputs: tuple[int, ...], outputs: int, width: int = 64, norm: str = "batch"):

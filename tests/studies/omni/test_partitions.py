@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fedrepro.studies.omni.partitions.omni_fedge import omni_skewed, omni_stratified
 
 from fedrepro.errors import UserError
 from fedrepro.studies.omni.partitions import omni_fedge
-from fedrepro.studies.omni.partitions.omni_fedge import omni_skewed, omni_stratified
 from tests.unit.data.partitions.builders import all_rows, counts, labelled, measured, rng, sizes_of
 
 POOL = labelled([7000] * 10)

@@ -12,12 +12,13 @@ T_C + 1 and T_S + 1 steps; the text's T_C and T_S are used. Beyond the paper: af
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Metric
+from fedrepro.core.algorithm import Metric, Trial
 from fedrepro.errors import UserError
 from fedrepro.studies.dfl.consensus import check_graph, contraction, furthest, mixing, server_distances
 
@@ -41,6 +42,12 @@ class DFL(FedAvg):
 
     server_only = frozenset(
         ["servers", "server_steps", "graph", "edges", "step_fraction", "lost_at", "lost_server", "lost_link", "record"]
+    )
+    trial: ClassVar[Trial] = Trial(
+        (
+            {"servers": 2, "server_steps": 2, "gamma": 0.004},
+            {"servers": 3, "server_steps": 1, "gamma": 0.008, "graph": "path"},
+        )
     )
 
     def __post_init__(self):

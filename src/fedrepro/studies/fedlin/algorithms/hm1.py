@@ -27,12 +27,13 @@ With several independent outputs (models/linear_outputs.py) each has an Ω of it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric
+from fedrepro.core.algorithm import Algorithm, Metric, Trial
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.linear.covariance import parameter_errors, pulls, updated
 
@@ -50,6 +51,7 @@ class HM1(Algorithm):
     record: str = "errors"  # condition: also Ω's smallest and largest eigenvalue
 
     server_only = frozenset(["alpha", "kept", "jitter", "gradient", "prior", "omega", "start", "record"])
+    trial: ClassVar[Trial] = Trial(({"lr": 0.01}, {"lr": 0.02, "gradient": "sum", "alpha": 0.5}))
 
     def __post_init__(self):
         self.require(self.lr > 0, "lr", "the step must be positive")

@@ -35,7 +35,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric
+from fedrepro.core.algorithm import Algorithm, Metric, Trial
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.linear import ep, gibbs, hierarchy
@@ -60,6 +60,11 @@ class HM2EP(Algorithm):
     noisy: ClassVar[bool] = True
     server_only: ClassVar[frozenset[str]] = frozenset(
         ["damping", "damping_last", "anneal", "prior_sd", "scaling", "noise", "predict"]
+    )
+    trial: ClassVar[Trial] = Trial(
+        ({"prior": "lasso", "chains": 12}, {"prior": "ridge", "chains": 12, "damping": 0.8}),
+        cases=("linear, full batch",),
+        gradients=0,
     )
 
     def __post_init__(self):

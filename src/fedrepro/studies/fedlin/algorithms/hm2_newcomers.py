@@ -11,9 +11,11 @@ part, and after every round meet what the server knows of φ with their first n 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
+from fedrepro.core.algorithm import Trial
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.algorithms.hm2_ep import HIERARCHIES, HM2EP
 from fedrepro.studies.fedlin.linear import ep, hierarchy
@@ -26,6 +28,11 @@ class HM2Newcomers(HM2EP):
     newcomers: int = 0
 
     server_only = HM2EP.server_only | {"newcomers"}
+    trial: ClassVar[Trial] = Trial(
+        ({"noise": 0.5, "chains": 12}, {"noise": 0.7, "chains": 12, "prior": "normal_shared"}),
+        cases=("linear, full batch",),
+        gradients=0,
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fedrepro.core.algorithm import Metric, Problem
 from fedrepro.core.federation import Batch
-from fedrepro.core.model import AssessingModel, Assessment
+from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
 from fedrepro.core.quadratic import Quadratic
 
@@ -25,6 +25,7 @@ class LinearOutputs(AssessingModel):
     """x [B, d] → ŷ [B, S], or [B] for one output; W [d, S] starts at 0, or with sd `start` at normal numbers."""
 
     objective = "half_squared_error"
+    example = Example(outputs=1)
 
     def __init__(self, inputs: tuple[int, ...], outputs: int = 1, start: float = 0.0):
         super().__init__()

@@ -24,12 +24,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
 
 from fedrepro.algorithms.fedavg_transfer import FedAvgTransfer
-from fedrepro.core.algorithm import Metric
+from fedrepro.core.algorithm import Metric, Trial
 from fedrepro.core.params import Params, weighted_sum
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.gp.truth import parameter_errors, true_lengthscale
@@ -51,6 +52,10 @@ class FGPR(FedAvgTransfer):
     period: int = 1
 
     server_only = FedAvgTransfer.server_only | {"last_weight"}
+    trial: ClassVar[Trial] = Trial(
+        ({"lr": 0.05}, {"lr": 0.02, "optimiser": "sgd", "schedule": "inverse"}),
+        cases=("gaussian process, mini-batch", "gaussian process, full batch"),
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -7,13 +7,19 @@ gp_maximum.py. With `newcomers` these train as the others do.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from fedrepro.core.algorithm import Metric
+from fedrepro.core.algorithm import Metric, Trial
 from fedrepro.studies.fgpr.algorithms.fgpr import FGPR
 
 
 @dataclass(frozen=True)
 class GPSeparate(FGPR):
+    trial: ClassVar[Trial] = Trial(
+        ({"lr": 0.05}, {"lr": 0.02, "optimiser": "sgd", "scale": "natural"}),
+        cases=("gaussian process, mini-batch", "gaussian process, full batch"),
+    )
+
     def init_client(self, problem, client, w):
         return w
 

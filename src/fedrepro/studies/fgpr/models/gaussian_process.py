@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from fedrepro.core.algorithm import Metric, Problem
 from fedrepro.core.federation import Batch
-from fedrepro.core.model import AssessingModel, Assessment
+from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
 from fedrepro.studies.fgpr.gp.device_errors import Curve, Prediction, along, columns, device_errors, output_names
 from fedrepro.studies.fgpr.gp.exact import Theta, fit, likelihood, predict_from
@@ -38,6 +38,8 @@ class GaussianProcess(AssessingModel):
     """curve: points of a prediction along x that an assessment adds, for inputs of one dimension."""
 
     objective = "half_squared_error"
+    example = Example(outputs=1)
+    mean_loss = False
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from torch.func import functional_call, grad
 
 from fedrepro.core.algorithm import Problem
 from fedrepro.core.federation import Batch
-from fedrepro.core.model import AssessingModel, Assessment
+from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
 from fedrepro.studies.fgpr.gp.device_errors import Curve, Prediction, along, columns, device_errors, output_names
 
@@ -28,6 +28,7 @@ class Network(AssessingModel):
     """curve: points of a prediction along x that an assessment adds, for inputs of one dimension."""
 
     objective = "half_squared_error"
+    example = Example(outputs=1)
 
     def __init__(
         self,

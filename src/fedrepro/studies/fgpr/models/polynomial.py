@@ -18,7 +18,7 @@ from torch.func import functional_call
 
 from fedrepro.core.algorithm import Problem
 from fedrepro.core.federation import Batch
-from fedrepro.core.model import AssessingModel, Assessment
+from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError, nearest
 from fedrepro.studies.fgpr.gp.device_errors import Prediction, columns, device_errors, output_names
@@ -38,6 +38,7 @@ class Polynomial(AssessingModel):
     """x [n, 1] → ŷ [n, S · D · B] (or [n] for one column), output by output, degree by degree, basis by basis."""
 
     objective = "half_squared_error"
+    example = Example((1,), 1)
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from fedrepro.algorithms._weighed import Weighed, averaged, group_index, group_means, training_loss
-from fedrepro.core.algorithm import Metric, Problem, Traffic
+from fedrepro.core.algorithm import Metric, Problem, Traffic, Trial
 from fedrepro.core.params import tree_bytes
 from fedrepro.evidence.intervals import rank_correlation
 
@@ -35,6 +35,7 @@ class GIFAIRGlobal(Weighed):
     ranks: str = "stale"
 
     server_only: ClassVar[frozenset[str]] = frozenset(["fraction", "strength", "ranks"])
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4, "ranks": "exact"}))
 
     def __post_init__(self):
         super().__post_init__()

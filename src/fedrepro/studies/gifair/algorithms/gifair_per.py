@@ -9,12 +9,16 @@ refused: here the losses that the clients send are those of (2.5).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from fedrepro.core.algorithm import Trial
 from fedrepro.studies.gifair.algorithms.gifair_global import GIFAIRGlobal
 
 
 @dataclass(frozen=True)
 class GIFAIRPer(GIFAIRGlobal):
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4}))
+
     def __post_init__(self):
         super().__post_init__()
         self.require(self.ranks == "stale", "ranks", "GIFAIR-FL-Per ranks by the losses of the local models")

@@ -7,15 +7,19 @@ L_i is over the devices of the group, each with the loss it last sent. Without g
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
 from fedrepro.algorithms._weighed import group_index, group_means
 from fedrepro.algorithms.term import TERM
+from fedrepro.core.algorithm import Trial
 
 
 @dataclass(frozen=True)
 class TERMGroup(TERM):
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}))
+
     def init(self, problem, w):
         _, group = group_index(problem)
         clients = len(group)

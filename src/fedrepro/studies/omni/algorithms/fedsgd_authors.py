@@ -6,13 +6,17 @@ differences for ever, so it is never the one model that "FedSGD" names.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedrepro.algorithms.fedsgd import FedSGD
+from fedrepro.core.algorithm import Trial
 from fedrepro.core.params import weighted_sum
 
 
 @dataclass(frozen=True)
 class FedSGDAuthors(FedSGD):
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1, "queries": 0}))
+
     def init(self, problem, w):
         return {"w": w, "descent": w * 0.0}
 

@@ -8,17 +8,19 @@ is due to the step's length, not to weights.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
 from fedrepro.algorithms.fedsgd import FedSGD
-from fedrepro.core.algorithm import Metric
+from fedrepro.core.algorithm import Metric, Trial
 from fedrepro.core.params import weighted_sum
 
 
 @dataclass(frozen=True)
 class FedSGDScaled(FedSGD):
     floor: float = 1e-3
+    trial: ClassVar[Trial] = Trial(({"lr": 0.01}, {"lr": 0.02}))
 
     def __post_init__(self):
         super().__post_init__()

@@ -20,7 +20,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric, pairs
+from fedrepro.core.algorithm import Algorithm, Metric, Trial, pairs
 from fedrepro.core.params import Params, weighted_sum
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
@@ -36,6 +36,9 @@ class OmniFedge(Algorithm):
 
     exchanges: ClassVar[int] = 3
     server_only: ClassVar[frozenset[str]] = frozenset(["lr", "floor", "weights"])
+    trial: ClassVar[Trial] = Trial(
+        ({"lr": 0.05, "head_lr": 0.1}, {"lr": 0.02, "head_lr": 0.05}), cases=("mlp, five steps",), gradients=1
+    )
 
     def __post_init__(self):
         self.require(self.lr > 0, "lr", "the step must be positive")

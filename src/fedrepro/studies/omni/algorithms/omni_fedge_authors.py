@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from fedrepro.core.algorithm import Algorithm
+from fedrepro.core.algorithm import Algorithm, Trial
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.omni.algorithms.omni_fedge import split, weighing
@@ -33,6 +33,7 @@ class OmniFedgeAuthors(Algorithm):
 
     exchanges: ClassVar[int] = 3
     server_only: ClassVar[frozenset[str]] = frozenset(["lr"])
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}), cases=("mlp, five steps",), gradients=12)
 
     def __post_init__(self):
         self.require(self.lr > 0, "lr", "the step must be positive")

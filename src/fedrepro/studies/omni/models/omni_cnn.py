@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, relu
 
 from fedrepro.core.layers import max_pool_2
-from fedrepro.core.model import LOOP_BUT_ON_CUDA, Model
+from fedrepro.core.model import LOOP_BUT_ON_CUDA, Example, Model
 
 SLOPE = 0.1
 
@@ -38,6 +38,7 @@ class OmniCNN(Model):
     """x [B, channels, height, width] → logits [B, outputs]."""
 
     objective = "cross_entropy"
+    example = Example((1, 6, 6))
     strategies = LOOP_BUT_ON_CUDA
     #: θ^(i); the others are shared, θ^(sh)
     own = ("head.weight", "head.bias")

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.core.algorithm import Trial
 from fedrepro.core.federation import Batches
 
 
@@ -20,6 +22,7 @@ class FedAvgMatched(FedAvg):
     count: str = "rounds"  # what n counts in the schedule whose sum it has; lr is its a
     shape: str = "constant"
     rounds: int = 1  # R, the run's own
+    trial: ClassVar[Trial] = Trial(({"lr": 0.1, "shape": "cosine"}, {"lr": 0.2, "count": "epochs"}))
 
     def __post_init__(self):
         super().__post_init__()

@@ -13,9 +13,10 @@ as (33). (33) begins at a_0, which a/n does not have; n begins at 1 here, as in 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedrepro.algorithms.fedprox import FedProx
-from fedrepro.core.algorithm import pairs
+from fedrepro.core.algorithm import Trial, pairs
 from fedrepro.core.federation import Batches
 
 COUNTS = ("epochs", "rounds", "steps")
@@ -26,6 +27,7 @@ class SA(FedProx):
     mu: float = 0.0
     power: float = 1.0  # δ; A2 asks for 3/4 < δ ≤ 1
     count: str = "epochs"
+    trial: ClassVar[Trial] = Trial(({"lr": 0.1}, {"lr": 0.05, "mu": 0.5, "power": 0.76, "count": "steps"}))
 
     def __post_init__(self):
         super().__post_init__()

@@ -8,10 +8,11 @@ eq. (3); `fedrepro.studies.sa.measures` solves the ODE.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.core.algorithm import Metric, pairs
+from fedrepro.core.algorithm import Metric, Trial, pairs
 from fedrepro.errors import UserError
 from fedrepro.studies.sa.algorithms.sa import SA
 
@@ -19,6 +20,9 @@ from fedrepro.studies.sa.algorithms.sa import SA
 @dataclass(frozen=True)
 class SATracked(SA):
     count: str = "steps"
+    trial: ClassVar[Trial] = Trial(
+        ({"lr": 0.05, "power": 0.6}, {"lr": 0.1}), cases=("linear, full batch", "linear, mini-batch"), gradients=2
+    )
 
     def metrics(self, problem, state, round):
         if problem.quadratics is None:

@@ -11,7 +11,9 @@ With β = 0, no clipping, σ = 0 and fixed steps it is FedPD.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from fedrepro.core.algorithm import Trial
 from fedrepro.studies.sgld.algorithms.fedpd_noisy import FedPDNoisy
 
 
@@ -19,6 +21,12 @@ from fedrepro.studies.sgld.algorithms.fedpd_noisy import FedPDNoisy
 class FedSGLD(FedPDNoisy):
     average: float = 0.9  # σ
     plain_mean: bool = False
+    trial: ClassVar[Trial] = Trial(
+        (
+            {"lr": 0.05, "beta": 0.01, "clip": 5.0, "burn_in": 1, "decay": 1 / 3},
+            {"lr": 0.1, "beta": 0.02, "clip": 2.0, "burn_in": 1, "average": 0.5},
+        )
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
-from fedrepro.core.algorithm import Metric
+from fedrepro.core.algorithm import Metric, Trial
 from fedrepro.core.params import Params
 from fedrepro.studies.sgld.algorithms.fed_sgld import FedSGLD
 
@@ -23,6 +24,7 @@ class FedSGLDCoupled(FedSGLD):
     twin: float = 0.0
 
     server_only = FedSGLD.server_only | {"twin"}
+    trial: ClassVar[Trial] = Trial(({"lr": 0.05, "beta": 0.01, "burn_in": 1}, {"lr": 0.1, "clip": 2.0}))
 
     def init(self, problem, w):
         state = super().init(problem, w)

@@ -9,9 +9,10 @@ does not say which of the two its baseline has.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedrepro.algorithms.fedpd import FedPD
-from fedrepro.core.algorithm import Metric
+from fedrepro.core.algorithm import Metric, Trial
 from fedrepro.errors import UserError
 
 
@@ -25,6 +26,9 @@ class FedPDNoisy(FedPD):
 
     noisy = True
     server_only = FedPD.server_only | {"account"}
+    trial: ClassVar[Trial] = Trial(
+        ({"lr": 0.05, "beta": 0.01, "clip": 5.0}, {"lr": 0.1, "beta": 0.02, "clip": 2.0, "account": True})
+    )
 
     def __post_init__(self):
         super().__post_init__()
