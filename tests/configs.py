@@ -23,7 +23,7 @@ EXPERIMENT: dict[str, Any] = {
     "seeds": 6,
     "seeds_per_job": 4,
     "evaluate": {"every": 2, "clients": "last"},
-    "algorithms": {"fedavg": {"lr": 0.1}, "dfl": {"servers": 2, "graph": "path", "server_steps": 3}},
+    "algorithms": {"fedavg": {"lr": 0.1}, "fedpd": {"lr": 0.1, "gamma": 0.5, "start": "own"}},
     "scales": {"demo": {}, "smoke": {"rounds": 3, "seeds": 2}},
 }
 ARTEFACTS: dict[str, Any] = {
@@ -36,6 +36,7 @@ ARTEFACTS: dict[str, Any] = {
         "experiments": ["line"],
     },
 }
+STUDY: dict[str, Any] = {"title": "Toys", "authors": ["Ann"], "venue": "Toys 2020", "link": "https://example.org/toys"}
 CONFIG: dict[str, Any] = {
     "scale": "smoke",
     "only": [],
@@ -63,11 +64,18 @@ def changed(tree: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_config(folder: Path, changes: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Write experiments/dfl/line.yaml (with `changes`) and artefacts/dfl.yaml; returns what Layout is given."""
+    """Write studies/toy/experiments/line.yaml (with `changes`) and artefacts/toy.yaml; returns what Layout is given."""
     config = folder / "config"
-    write_yaml(config / "experiments" / "dfl" / "line.yaml", changed(EXPERIMENT, changes or {}))
-    write_yaml(config / "artefacts" / "dfl.yaml", ARTEFACTS)
+    write_study(config, "toy")
+    write_yaml(config / "studies" / "toy" / "experiments" / "line.yaml", changed(EXPERIMENT, changes or {}))
+    write_yaml(config / "studies" / "toy" / "artefacts.yaml", ARTEFACTS)
     return {**CONFIG, "config": str(config)}
+
+
+def write_study(config: Path, name: str) -> Path:
+    """Declare a study; returns its folder."""
+    write_yaml(config / "studies" / name / "study.yaml", STUDY)
+    return config / "studies" / name
 
 
 def write_yaml(path: Path, content: Any) -> None:
@@ -77,5 +85,5 @@ def write_yaml(path: Path, content: Any) -> None:
 
 def experiment(changes: dict[str, Any] | None = None, scale: str = "smoke", name: str = "line") -> Experiment:
     """The small experiment, resolved, without a file behind it."""
-    path = Path(f"config/experiments/dfl/{name}.yaml")
-    return Experiment("dfl", name, scale, path, resolve(changed(EXPERIMENT, changes or {}), scale, path))
+    path = Path(f"config/studies/toy/experiments/{name}.yaml")
+    return Experiment("toy", name, scale, path, resolve(changed(EXPERIMENT, changes or {}), scale, path))

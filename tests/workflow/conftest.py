@@ -19,13 +19,14 @@ from filelock import FileLock
 
 from fedrepro.core.config import ROOT, read_yaml
 from fedrepro.core.experiment import expanded
+from fedrepro.evidence.claim_files import quantities_of
 from tests.configs import write_yaml
 
 PARTS = ("Snakefile", "Makefile", "pyproject.toml", "workflow", "scripts", "config", "notebooks", "src", "envs")
-#: what is kept of the dfl study
+#: what is kept of the study
 EXPERIMENTS = ("line", "faults")
 ARTEFACTS = ("fig3b", "faults")
-#: while one study is worked on, SMOKE_ONLY="dfl" keeps the whole workflow's tests to it
+#: while one study is worked on, SMOKE_ONLY=<study> keeps the whole workflow's tests to it
 SMOKE_STUDIES = os.environ.get("SMOKE_ONLY", "").split()
 SMOKE_ONLY = (f"only={' '.join(SMOKE_STUDIES)}",) if SMOKE_STUDIES else ()
 
@@ -93,18 +94,23 @@ def copy_checkout(folder: Path, source: Path = ROOT) -> Checkout:
 
 
 def make_checkout(folder: Path) -> Checkout:
-    """The sources of this checkout with two short experiments: dfl alone, and dfl beside fedprox and a fedavg whose
-    step is so long that it diverges."""
+    """The sources of this checkout with one study, `toy`: a copy of the one that has an experiment `faults`, cut down to
+    two short experiments. In the second its method runs beside fedprox and a fedavg whose step is so long that it
+    diverges."""
     checkout = copy_checkout(folder)
-    whole = expanded(folder / "config", "dfl")["dfl"]
-    for path in (folder / "config" / "experiments").glob("*/*.yaml"):
-        path.unlink()
+    (faults,) = (folder / "config" / "studies").glob("*/experiments/faults.yaml")
+    study = faults.parents[1].name
+    for home in ("config/studies", "src/fedrepro/studies"):
+        (folder / home / study).rename(folder / home / "toy")
+        for path in (folder / home).iterdir():
+            if path.is_dir() and path.name != "toy":
+                shutil.rmtree(path)
+    for home in ("config", "src/fedrepro/studies", "notebooks"):
+        rename(folder / home, study, "toy")
+    whole = expanded(folder / "config", "toy")
+    shutil.rmtree(folder / "config" / "studies" / "toy" / "experiments")
     for name in EXPERIMENTS:
-        write_yaml(folder / "config" / "experiments" / "dfl" / f"{name}.yaml", whole[name].tree.plain())
-    for kind, suffix in (("artefacts", "yaml"), ("claims", "yaml"), ("published", "csv")):
-        for path in (folder / "config" / kind).glob(f"*.{suffix}"):
-            if path.stem != "dfl":
-                path.unlink()
+        write_yaml(folder / "config" / "studies" / "toy" / "experiments" / f"{name}.yaml", whole[name].tree.plain())
 
     def shorten(experiment: dict[str, Any]) -> None:
         experiment["scales"]["smoke"] |= {"rounds": 6, "seeds": 2, "local": {"steps": 20}}
@@ -118,21 +124,22 @@ def make_checkout(folder: Path) -> Checkout:
             del artefacts[name]
 
     def keep_claims(file: dict[str, Any]) -> None:
-        file["claims"] = [c for c in file["claims"] if set(named_experiments(c)) <= set(EXPERIMENTS)]
+        file["claims"] = [c for c in file["claims"] if {e for e, _ in quantities_of(c)} <= set(EXPERIMENTS)]
 
-    checkout.rewrite("config/experiments/dfl/line.yaml", shorten)
-    checkout.rewrite("config/experiments/dfl/faults.yaml", add_methods)
-    checkout.rewrite("config/artefacts/dfl.yaml", keep_artefacts)
-    checkout.rewrite("config/claims/dfl.yaml", keep_claims)
-    keep_shown(folder / "notebooks" / "dfl.ipynb")
+    checkout.rewrite("config/studies/toy/experiments/line.yaml", shorten)
+    checkout.rewrite("config/studies/toy/experiments/faults.yaml", add_methods)
+    checkout.rewrite("config/studies/toy/artefacts.yaml", keep_artefacts)
+    checkout.rewrite("config/studies/toy/claims.yaml", keep_claims)
+    keep_shown(folder / "notebooks" / "toy.ipynb")
     return checkout
 
 
-def named_experiments(tree: Any):
-    """Every value under a key `experiment`."""
-    if isinstance(tree, dict):
-        for key, value in tree.items():
-            yield from [value] if key == "experiment" else named_experiments(value)
+def rename(folder: Path, old: str, new: str) -> None:
+    """Replace a study's name in all files below a folder, and in the name of its method's file."""
+    for path in [path for path in folder.rglob("*.*") if path.suffix in (".py", ".yaml", ".csv", ".ipynb")]:
+        path.write_text(re.sub(rf"(?<!\w){old}(?!\w)", new, path.read_text()))
+        if path.stem == old:
+            path.rename(path.with_stem(new))
 
 
 def keep_shown(notebook: Path) -> None:

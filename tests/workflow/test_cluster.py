@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.core import experiment
-from fedrepro.core.config import read_yaml
+from fedrepro.core.config import ROOT, read_yaml
+from fedrepro.core.study import load_studies
 from fedrepro.files import read_json
 from tests import slurm as clusters
 from tests.workflow.conftest import SMOKE_STUDIES, Checkout, copy_checkout, copy_tree
 
 pytestmark = pytest.mark.workflow
 
-#: what goes through slurm: everything that went through the local run; SLURM_ONLY="dfl" is a short way to look
-STUDIES = os.environ.get("SLURM_ONLY", "").split() or SMOKE_STUDIES or list(experiment.STUDIES)
+#: what goes through slurm: everything that went through the local run; SLURM_ONLY=<study> is a short way to look
+STUDIES = os.environ.get("SLURM_ONLY", "").split() or SMOKE_STUDIES or sorted(load_studies(ROOT / "config"))
 
 #: as wide as the node, no waiting for a shared file system, and looks at the queue as often as a test wants them
 HERE = ("--cores", "2", "--latency-wait", "5", "--seconds-between-status-checks", "2")
@@ -136,7 +136,7 @@ def test_the_state_of_jobs_is_read_by_sacct_where_there_are_accounts(slurm_with_
 
 def test_on_cuda_a_training_job_asks_for_a_gpu_and_a_node_without_one_is_named(slurm, checkout):
     before = set(slurm.jobs())
-    out = "results/smoke/runs/dfl/line/dfl/0-1.parquet"
+    out = "results/smoke/runs/toy/line/toy/0-1.parquet"
     (checkout.folder / out).unlink()
     run = start(checkout, slurm, "--retries", "0", out, config=("device=cuda",))
     _, told = run.communicate(timeout=1500)
@@ -145,7 +145,7 @@ def test_on_cuda_a_training_job_asks_for_a_gpu_and_a_node_without_one_is_named(s
     if run.returncode:
         assert "error: device: 'cuda' was asked for, but torch sees none" in told
         (failure,) = read_json(checkout.results / "failures.json")
-        assert failure["job"] == "train dfl on dfl/line, seeds 0-1"
+        assert failure["job"] == "train toy on toy/line, seeds 0-1"
         assert failure["log_tail"][-1].startswith("error: device: 'cuda' was asked for")
 
 

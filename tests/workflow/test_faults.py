@@ -21,24 +21,17 @@ import nbformat
 import pytest
 
 from fedrepro.files import read_json
-from tests.workflow.conftest import Checkout, copy_tree
+from tests.workflow.conftest import Checkout, copy_tree, rename
 
 pytestmark = pytest.mark.workflow
 
-LINE = "dfl/line/dfl/0-1.parquet"  # the one training job behind dfl/fig3b
+LINE = "toy/line/toy/0-1.parquet"  # the one training job behind toy/fig3b
 
 
 def runs(checkout: Checkout) -> dict[str, bytes]:
     """The metrics of every training job."""
     folder = checkout.results / "runs"
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*.parquet"))}
-
-
-@pytest.fixture
-def same_choices(fresh, first_run) -> Checkout:
-    """A checkout before any run that knows which strategies the first run chose: its bytes must be the same."""
-    copy_tree(first_run[0].folder / "cache", fresh.folder / "cache")
-    return fresh
 
 
 @pytest.fixture
@@ -49,7 +42,7 @@ def begin() -> Iterator:
     def start(checkout: Checkout) -> subprocess.Popen:
         command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/local", "--cores", "1"]
         process = subprocess.Popen(
-            [*command, "--config", "scale=smoke", "--", "dfl/fig3b"],
+            [*command, "--config", "scale=smoke", "--", "toy/fig3b"],
             cwd=checkout.folder,
             env=checkout.environment(),
             stdout=subprocess.DEVNULL,
@@ -69,51 +62,51 @@ def begin() -> Iterator:
         process.wait()
 
 
-def test_a_second_run_is_told_and_a_killed_run_is_taken_up_by_the_same_command(same_choices, first_run, begin):
-    first = begin(same_choices)
+def test_a_second_run_is_told_and_a_killed_run_is_taken_up_by_the_same_command(fresh, first_run, begin):
+    first = begin(fresh)
     first.send_signal(signal.SIGSTOP)  # so that it is there for as long as the second looks
 
-    second = same_choices.snakemake("dfl/fig3b")
+    second = fresh.snakemake("toy/fig3b")
     assert second.returncode != 0
     told = [line for line in second.stderr.splitlines() if line.startswith("error:")]
     assert len(told) == 1, second.stderr
     assert told[0].startswith(f"error: another run is at work on results/smoke (process {first.pid} on ")
     assert "Traceback" not in second.stderr
     assert "done:" not in second.stderr
-    assert same_choices.jobs("dfl/fig3b")  # to look at what is left is always possible
+    assert fresh.jobs("toy/fig3b")  # to look at what is left is always possible
 
     first.kill()
     assert first.wait() == -signal.SIGKILL
-    third = same_choices.snakemake("dfl/fig3b")
+    third = fresh.snakemake("toy/fig3b")
     assert third.returncode == 0, third.stderr
     assert f"the run of process {first.pid} was killed: its locks are removed" in third.stderr
-    assert runs(same_choices) == {LINE: runs(first_run[0])[LINE]}
-    assert same_choices.jobs("dfl/fig3b") == set()
+    assert runs(fresh) == {LINE: runs(first_run[0])[LINE]}
+    assert fresh.jobs("toy/fig3b") == set()
 
 
 def test_one_failing_experiment_stops_no_other_and_the_report_says_what_failed(checkout):
     source = "src/fedrepro/algorithms/fedprox.py"
     whole = (checkout.folder / source).read_text()
     checkout.append(source, "\nFedProx.direction = lambda *_: 1 / 0\n")
-    for path in checkout.results.glob("artefacts/dfl/fig3b.*"):
+    for path in checkout.results.glob("artefacts/toy/fig3b.*"):
         path.unlink()
     done = checkout.snakemake("all")
     assert done.returncode != 0
-    assert "failed: train fedprox on dfl/faults, seeds 0-1" in done.stderr
+    assert "failed: train fedprox on toy/faults, seeds 0-1" in done.stderr
     assert "ZeroDivisionError: division by zero" in done.stderr
-    assert (checkout.results / "artefacts" / "dfl" / "fig3b.svg").exists()
+    assert (checkout.results / "artefacts" / "toy" / "fig3b.svg").exists()
 
     (failure,) = read_json(checkout.results / "failures.json")
-    assert failure["job"] == "train fedprox on dfl/faults, seeds 0-1"
+    assert failure["job"] == "train fedprox on toy/faults, seeds 0-1"
     assert failure["log_tail"][-1].startswith("ZeroDivisionError")
-    assert {"collect dfl/faults", "render dfl/faults", "judge dfl", "execute notebook dfl"} <= set(failure["not_run"])
-    assert "render dfl/fig3b" not in failure["not_run"]
+    assert {"collect toy/faults", "render toy/faults", "judge toy", "execute notebook toy"} <= set(failure["not_run"])
+    assert "render toy/fig3b" not in failure["not_run"]
     page = html.unescape((checkout.results / "report" / "index.html").read_text())
     assert "1 job failed: this page is incomplete" in page
-    assert "train_algorithm · train fedprox on dfl/faults, seeds 0-1" in page
+    assert "train_algorithm · train fedprox on toy/faults, seeds 0-1" in page
     assert "ZeroDivisionError: division by zero" in page
     assert "Not made because of it, or left as an earlier run made it: " in page
-    assert read_json(checkout.results / "artefacts" / "dfl" / "fig3b.json")["title"] in page
+    assert read_json(checkout.results / "artefacts" / "toy" / "fig3b.json")["title"] in page
 
     (checkout.folder / source).write_text(whole)
     again = checkout.snakemake("all")
@@ -129,16 +122,13 @@ CLAIM |= {"expression": "a + a", "numbers": {"a": 1}, "stated": 2, "tolerance": 
 
 def add_study(checkout: Checkout, name: str) -> None:
     """A second study: a copy of the figure fig3b with its experiment, and one claim."""
-    folder, package = checkout.folder, checkout.folder / "src" / "fedrepro"
-    (folder / "config" / "experiments" / name).mkdir(exist_ok=True)
-    shutil.copy2(folder / "config/experiments/dfl/line.yaml", folder / "config" / "experiments" / name / "line.yaml")
-    for kind in ("artefacts", "measures"):
-        shutil.copy2(package / kind / "dfl.py", package / kind / f"{name}.py")
-    shutil.copy2(folder / "config/artefacts/dfl.yaml", folder / "config" / "artefacts" / f"{name}.yaml")
-    checkout.rewrite(f"config/artefacts/{name}.yaml", lambda artefacts: artefacts.pop("faults"))
-    claims = folder / "config" / "claims"
-    shutil.copy2(claims / "dfl.yaml", claims / f"{name}.yaml")
-    checkout.rewrite(f"config/claims/{name}.yaml", lambda file: file.update(study=name, claims=[CLAIM]))
+    folder = checkout.folder
+    for home in ("config/studies", "src/fedrepro/studies"):
+        copy_tree(folder / home / "toy", folder / home / name)
+        rename(folder / home / name, "toy", name)
+    (folder / "config/studies" / name / "experiments" / "faults.yaml").unlink()
+    checkout.rewrite(f"config/studies/{name}/artefacts.yaml", lambda artefacts: artefacts.pop("faults"))
+    checkout.rewrite(f"config/studies/{name}/claims.yaml", lambda file: file.update(claims=[CLAIM]))
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
     notebook.cells[0].metadata["tags"] = ["parameters"]
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -146,28 +136,28 @@ def add_study(checkout: Checkout, name: str) -> None:
 
 
 def test_a_notebook_that_raises_is_kept_as_far_as_it_ran_and_the_other_study_finishes(checkout):
-    path = checkout.folder / "notebooks" / "dfl.ipynb"
+    path = checkout.folder / "notebooks" / "toy.ipynb"
     notebook = nbformat.read(path, as_version=4)
     notebook.cells.insert(2, nbformat.v4.new_code_cell("print('before')\nraise LookupError('on purpose')"))
     nbformat.write(notebook, path)
-    add_study(checkout, "sa")
+    add_study(checkout, "other")
     done = checkout.snakemake("all")
     assert done.returncode != 0
-    assert "failed: execute notebook dfl" in done.stderr
+    assert "failed: execute notebook toy" in done.stderr
     assert "on purpose" in done.stderr
 
-    kept = nbformat.read(checkout.results / "logs" / "execute_notebook" / "dfl.failed.ipynb", as_version=4)
+    kept = nbformat.read(checkout.results / "logs" / "execute_notebook" / "toy.failed.ipynb", as_version=4)
     outputs = [output for cell in kept.cells if cell.cell_type == "code" for output in cell.outputs]
     assert any(output.get("text") == "before\n" for output in outputs)
     (error,) = [output for output in outputs if output.output_type == "error"]
     assert (error.ename, error.evalue) == ("LookupError", "on purpose")
-    assert "on purpose" in (checkout.results / "logs" / "execute_notebook" / "dfl.log").read_text()
-    assert not (checkout.results / "notebooks" / "dfl.html").exists()
-    assert (checkout.results / "notebooks" / "sa.html").exists()
+    assert "on purpose" in (checkout.results / "logs" / "execute_notebook" / "toy.log").read_text()
+    assert not (checkout.results / "notebooks" / "toy.html").exists()
+    assert (checkout.results / "notebooks" / "other.html").exists()
     page = html.unescape((checkout.results / "report" / "index.html").read_text())
-    assert "execute_notebook · execute notebook dfl" in page
+    assert "execute_notebook · execute notebook toy" in page
     assert "LookupError: on purpose" in page
-    assert "sa/fig3b" in page
+    assert "other/fig3b" in page
 
 
 @contextmanager
@@ -183,18 +173,18 @@ def mounted(folder: Path, options: str) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_full_disk_is_named_and_with_room_the_same_command_finishes(same_choices, first_run):
-    with mounted(same_choices.folder / "results", "size=64k"):
-        done = same_choices.snakemake("dfl/fig3b")
+def test_a_full_disk_is_named_and_with_room_the_same_command_finishes(fresh, first_run):
+    with mounted(fresh.folder / "results", "size=64k"):
+        done = fresh.snakemake("toy/fig3b")
         assert done.returncode != 0
         assert "No space left on device" in done.stderr
         assert "Traceback" not in done.stderr
-        assert not list(same_choices.results.rglob(".*.npz.*"))
-        more = ["mount", "-o", "remount,size=200m", str(same_choices.folder / "results")]
+        assert not list(fresh.results.rglob(".*.npz.*"))
+        more = ["mount", "-o", "remount,size=200m", str(fresh.folder / "results")]
         subprocess.run(more, check=True)
-        again = same_choices.snakemake("dfl/fig3b")
+        again = fresh.snakemake("toy/fig3b")
         assert again.returncode == 0, again.stderr
-        assert runs(same_choices) == {LINE: runs(first_run[0])[LINE]}
+        assert runs(fresh) == {LINE: runs(first_run[0])[LINE]}
 
 
 def test_a_read_only_results_folder_is_named_before_any_job(fresh):

@@ -17,7 +17,7 @@ from tests.workflow.conftest import ARTEFACTS, Checkout
 
 pytestmark = pytest.mark.workflow
 
-RUNS = {"line": ["dfl"], "faults": ["dfl", "fedprox", "wild"]}
+RUNS = {"line": ["toy"], "faults": ["toy", "fedprox", "wild"]}
 RUN_COLUMNS = ["experiment", "algorithm", "setting", "seed", "round", "step"]
 RUN_COLUMNS += ["client", "group", "split", "metric", "value"]
 MANIFEST_KEYS = {
@@ -48,14 +48,14 @@ def test_ends_well_and_shows_its_progress(first_run):
 
 @pytest.mark.parametrize(("experiment", "algorithm"), [(e, a) for e, names in RUNS.items() for a in names])
 def test_metrics_and_manifest_of_a_job(run, experiment, algorithm):
-    base = run.results / "runs" / "dfl" / experiment / algorithm / "0-1"
+    base = run.results / "runs" / "toy" / experiment / algorithm / "0-1"
     metrics, manifest = pd.read_parquet(base.with_suffix(".parquet")), read_json(base.with_suffix(".json"))
     assert list(metrics.columns) == RUN_COLUMNS
-    assert set(metrics["experiment"]) == {f"dfl/{experiment}"}
+    assert set(metrics["experiment"]) == {f"toy/{experiment}"}
     assert set(metrics["algorithm"]) == {algorithm}
     assert set(metrics["seed"]) == {0, 1}
     assert set(manifest) >= MANIFEST_KEYS
-    assert (manifest["experiment"], manifest["algorithm"]) == (f"dfl/{experiment}", algorithm)
+    assert (manifest["experiment"], manifest["algorithm"]) == (f"toy/{experiment}", algorithm)
     assert (manifest["shard"], manifest["seeds"], manifest["resumed_from"]) == ("0-1", [0, 1], None)
     assert manifest["config"]["rounds"] == 6
     assert list(manifest["config"]["algorithms"]) == [algorithm]
@@ -73,7 +73,7 @@ def test_metrics_and_manifest_of_a_job(run, experiment, algorithm):
 
 @pytest.mark.parametrize("experiment", RUNS)
 def test_one_tidy_table_an_experiment(run, experiment):
-    table = pd.read_parquet(run.results / "tables" / "dfl" / f"{experiment}.parquet")
+    table = pd.read_parquet(run.results / "tables" / "toy" / f"{experiment}.parquet")
     assert list(table.columns) == [*RUN_COLUMNS, "data", "diverged"]
     assert list(table["algorithm"].unique()) == RUNS[experiment]
     assert set(table["data"]) == {"synthetic"}
@@ -81,33 +81,33 @@ def test_one_tidy_table_an_experiment(run, experiment):
 
 
 def test_a_run_that_diverges_is_recorded_and_does_not_fail_the_workflow(run):
-    manifest = read_json(run.results / "runs" / "dfl" / "faults" / "wild" / "0-1.json")
+    manifest = read_json(run.results / "runs" / "toy" / "faults" / "wild" / "0-1.json")
     assert [(d["setting"], d["seed"]) for d in manifest["diverged"]] == [("", 0), ("", 1)]
     assert all(d["round"] >= 1 for d in manifest["diverged"])
-    table = pd.read_parquet(run.results / "tables" / "dfl" / "faults.parquet")
+    table = pd.read_parquet(run.results / "tables" / "toy" / "faults.parquet")
     assert table[table["diverged"]]["algorithm"].unique().tolist() == ["wild"]
     assert table[table["algorithm"] == "wild"]["diverged"].all()
-    assert read_json(run.results / "artefacts" / "dfl" / "faults.json")["diverged"] == 2
-    assert read_json(run.results / "artefacts" / "dfl" / "fig3b.json")["diverged"] == 0
+    assert read_json(run.results / "artefacts" / "toy" / "faults.json")["diverged"] == 2
+    assert read_json(run.results / "artefacts" / "toy" / "fig3b.json")["diverged"] == 0
 
 
 @pytest.mark.parametrize("artefact", ARTEFACTS)
 def test_an_artefact_has_its_chain_down_to_the_data(run, artefact):
-    base = run.results / "artefacts" / "dfl" / artefact
+    base = run.results / "artefacts" / "toy" / artefact
     assert base.with_suffix(".svg").read_bytes().startswith(b"<?xml")
     assert base.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     assert len(pd.read_csv(base.with_suffix(".csv"))) > 0
     about = read_json(base.with_suffix(".json"))
     experiment = {"fig3b": "line", "faults": "faults"}[artefact]
-    assert (about["artefact"], about["scale"]) == (f"dfl/{artefact}", "smoke")
+    assert (about["artefact"], about["scale"]) == (f"toy/{artefact}", "smoke")
     assert (about["data"], about["seeds"]) == (["synthetic"], 2)
     for path, digest in about["code"].items():
         assert digest == sha256(run.folder / path)
-    assert "src/fedrepro/studies/dfl/artefacts.py" in about["code"]
-    assert [i["path"] for i in about["inputs"]] == [f"tables/dfl/{experiment}.parquet"]
+    assert "src/fedrepro/studies/toy/artefacts.py" in about["code"]
+    assert [i["path"] for i in about["inputs"]] == [f"tables/toy/{experiment}.parquet"]
     for made_from in about["inputs"]:
         assert made_from["sha256"] == sha256(run.results / made_from["path"])
-    assert [r["path"] for r in about["runs"]] == [f"runs/dfl/{experiment}/{a}/0-1.json" for a in RUNS[experiment]]
+    assert [r["path"] for r in about["runs"]] == [f"runs/toy/{experiment}/{a}/0-1.json" for a in RUNS[experiment]]
     (data,) = (run.results / "data").glob("*/0-1.npz")
     for used in about["runs"]:
         assert used["data_sha256"] == sha256(data)
@@ -117,22 +117,22 @@ def test_an_artefact_has_its_chain_down_to_the_data(run, artefact):
 def test_every_claim_has_its_verdict(run):
     ledger = pd.read_csv(run.results / "ledger.csv")
     assert list(ledger.columns) == LEDGER == LEDGER_COLUMNS
-    declared = read_yaml(run.folder / "config" / "claims" / "dfl.yaml")["claims"]
-    assert ledger["claim"].tolist() == [f"dfl/{claim['id']}" for claim in declared]
+    declared = read_yaml(run.folder / "config" / "studies" / "toy" / "claims.yaml")["claims"]
+    assert ledger["claim"].tolist() == [f"toy/{claim['id']}" for claim in declared]
     assert len(ledger) > 5
     assert set(ledger["verdict"]) <= set(VERDICTS)
     assert set(ledger["scale"]) == {"smoke"}
-    pd.testing.assert_frame_equal(ledger, pd.read_csv(run.results / "ledgers" / "dfl.csv"))
+    pd.testing.assert_frame_equal(ledger, pd.read_csv(run.results / "ledgers" / "toy.csv"))
 
 
 def test_the_notebook_is_executed(run):
-    notebook = nbformat.read(run.results / "notebooks" / "dfl.ipynb", as_version=4)
+    notebook = nbformat.read(run.results / "notebooks" / "toy.ipynb", as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
     assert all(cell.execution_count for cell in code)
     outputs = [output for cell in code for output in cell.outputs]
     assert not [output for output in outputs if output.output_type == "error"]
     assert sum("image/png" in output.get("data", {}) for output in outputs) == len(ARTEFACTS)
-    page = (run.results / "notebooks" / "dfl.html").read_text()
+    page = (run.results / "notebooks" / "toy.html").read_text()
     assert "<html" in page
     assert "consensus" in page
 
@@ -140,7 +140,7 @@ def test_the_notebook_is_executed(run):
 def test_the_report_names_every_artefact_and_every_verdict(run):
     page = html.unescape((run.results / "report" / "index.html").read_text())
     ledger = pd.read_csv(run.results / "ledger.csv")
-    about = [read_json(run.results / "artefacts" / "dfl" / f"{a}.json") for a in ARTEFACTS]
+    about = [read_json(run.results / "artefacts" / "toy" / f"{a}.json") for a in ARTEFACTS]
     assert all(a["title"] in page for a in about)
     assert all(verdict in page for verdict in ledger["verdict"].unique())
 
@@ -158,8 +158,8 @@ def test_every_job_has_its_log_and_its_benchmark(run):
 
     logs, benchmarks = names("logs", ".log"), names("benchmarks", ".tsv")
     assert logs == benchmarks
-    assert {"train_algorithm/dfl/faults/wild/0-1", "execute_notebook/dfl", "merge_ledgers", "build_report"} <= logs
-    assert "round 6/6" in (run.results / "logs/train_algorithm/dfl/line/dfl/0-1.log").read_text()
+    assert {"train_algorithm/toy/faults/wild/0-1", "execute_notebook/toy", "merge_ledgers", "build_report"} <= logs
+    assert "round 6/6" in (run.results / "logs/train_algorithm/toy/line/toy/0-1.log").read_text()
 
 
 def test_no_checkpoint_and_no_temporary_file_is_left_over(run):
@@ -176,8 +176,8 @@ def test_snakemakes_own_report_has_every_figure_by_study_with_its_caption(checko
         json.JSONDecoder().raw_decode(text, text.index(f'var {name} = {{"') + len(f"var {name} = "))[0]
         for name in ("results", "categories")
     )
-    declared = read_yaml(checkout.folder / "config" / "artefacts" / "dfl.yaml")
-    figures = {shown[path]["labels"]["artefact"]: shown[path] for path in categories["dfl"]["Other"]}
+    declared = read_yaml(checkout.folder / "config" / "studies" / "toy" / "artefacts.yaml")
+    figures = {shown[path]["labels"]["artefact"]: shown[path] for path in categories["toy"]["Other"]}
     assert figures.keys() == declared.keys()
     for name, item in figures.items():
         assert declared[name]["title"] in html.unescape(item["caption"])

@@ -55,10 +55,10 @@ def test_make_alone_lists_the_commands(make):
 
 
 def test_reproduce_is_a_line_over_snakemake(make, tmp_path):
-    said = make("reproduce", "SCALE=smoke", "ONLY=dfl dfl/fig3b", "DATA_DIR=/my data", "CORES=2", "DEVICE=cpu")
+    said = make("reproduce", "SCALE=smoke", "ONLY=toy toy/fig3b", "DATA_DIR=/my data", "CORES=2", "DEVICE=cpu")
     assert called(tmp_path) == [
         *("--profile", "workflow/profiles/local", "--cores", "2"),
-        *("--config", "scale=smoke", "only=dfl dfl/fig3b", "data_dir=/my data", "device=cpu"),
+        *("--config", "scale=smoke", "only=toy toy/fig3b", "data_dir=/my data", "device=cpu"),
         *("--", "all"),
     ]
     assert said == f"report: {tmp_path}/results/smoke/report/index.html\n"
@@ -77,7 +77,7 @@ def test_as_many_training_jobs_as_gpus_on_this_machine_and_as_the_scheduler_says
     assert called(tmp_path) == ["--profile", "workflow/profiles/slurm", "--config", "scale=demo", "--", "all"]
 
 
-@pytest.mark.parametrize("only", ["dfl'; touch broken; echo '", 'dfl"; touch broken; "', "`touch broken`", "a & b | c"])
+@pytest.mark.parametrize("only", ["toy'; touch broken; echo '", 'toy"; touch broken; "', "`touch broken`", "a & b | c"])
 def test_quotes_and_semicolons_stay_text(make, tmp_path, only):
     dry = make("-n", "reproduce", f"ONLY={only}")
     assert "--config" in dry

@@ -19,7 +19,7 @@ def refused(checkout, *config: str) -> str:
 
 
 def test_an_unknown_study(fresh):
-    assert refused(fresh, "only=dfk") == "error: only: 'dfk' is neither a study nor an artefact; did you mean 'dfl'?"
+    assert refused(fresh, "only=toi") == "error: only: 'toi' is neither a study nor an artefact; did you mean 'toy'?"
 
 
 def test_an_unknown_key_on_the_command_line(fresh):
@@ -31,6 +31,6 @@ def test_an_unknown_hyper_parameter(fresh):
     def change(experiment):
         experiment["algorithms"]["fedprox"]["nu"] = 0.5
 
-    fresh.rewrite("config/experiments/dfl/faults.yaml", change)
-    told = "error: config/experiments/dfl/faults.yaml: unknown key 'algorithms.fedprox.nu'; did you mean 'mu'?"
+    fresh.rewrite("config/studies/toy/experiments/faults.yaml", change)
+    told = "error: config/studies/toy/experiments/faults.yaml: unknown key 'algorithms.fedprox.nu'; did you mean 'mu'?"
     assert refused(fresh) == told

@@ -8,13 +8,13 @@ import pytest
 
 pytestmark = pytest.mark.workflow
 
-TRAIN_LINE = "train dfl on dfl/line, seeds 0-1"
-TRAIN_FAULTS = {a: f"train {a} on dfl/faults, seeds 0-1" for a in ("dfl", "fedprox", "wild")}
+TRAIN_LINE = "train toy on toy/line, seeds 0-1"
+TRAIN_FAULTS = {a: f"train {a} on toy/faults, seeds 0-1" for a in ("toy", "fedprox", "wild")}
 TRAINING = {TRAIN_LINE, *TRAIN_FAULTS.values()}
-LINE = {"collect dfl/line", "render dfl/fig3b"}
-FAULTS = {"collect dfl/faults", "render dfl/faults"}
-JUDGED = {"judge dfl", "merge ledgers", "execute notebook overview"}
-SHOWN = {"execute notebook dfl", "build report"}
+LINE = {"collect toy/line", "render toy/fig3b"}
+FAULTS = {"collect toy/faults", "render toy/faults"}
+JUDGED = {"judge toy", "merge ledgers", "execute notebook overview"}
+SHOWN = {"execute notebook toy", "build report"}
 ALL_AFTER_TRAINING = LINE | FAULTS | JUDGED | SHOWN
 
 
@@ -29,12 +29,11 @@ def test_a_second_run_does_nothing_and_starts_fast(checkout):
 
 EDITS = {
     "src/fedrepro/algorithms/fedprox.py": {TRAIN_FAULTS["fedprox"]} | FAULTS | JUDGED | SHOWN,
-    "src/fedrepro/studies/dfl/algorithms/dfl.py": {TRAIN_LINE, TRAIN_FAULTS["dfl"]} | ALL_AFTER_TRAINING,
-    "src/fedrepro/algorithms/__init__.py": set(),  # a method is added: nothing that ran depends on it
+    "src/fedrepro/studies/toy/algorithms/toy.py": {TRAIN_LINE, TRAIN_FAULTS["toy"]} | ALL_AFTER_TRAINING,
     "src/fedrepro/core/rounds.py": TRAINING | ALL_AFTER_TRAINING,
-    "src/fedrepro/studies/dfl/measures.py": ALL_AFTER_TRAINING,
-    "src/fedrepro/studies/dfl/artefacts.py": {"render dfl/fig3b", "render dfl/faults"} | SHOWN,
-    "config/claims/dfl.yaml": JUDGED | SHOWN,
+    "src/fedrepro/studies/toy/measures.py": ALL_AFTER_TRAINING,
+    "src/fedrepro/studies/toy/artefacts.py": {"render toy/fig3b", "render toy/faults"} | SHOWN,
+    "config/studies/toy/claims.yaml": JUDGED | SHOWN,
     "src/fedrepro/report/page.css": {"build report"},
 }
 
@@ -45,6 +44,14 @@ def test_an_edit_reruns_what_depends_on_it_and_nothing_else(checkout, path):
     assert checkout.jobs("all") == EDITS[path]
 
 
+def test_a_new_file_reruns_nothing(checkout):
+    source = checkout.folder / "src" / "fedrepro"
+    for path in ("algorithms/mine.py", "studies/toy/algorithms/mine.py", "studies/toy/helpers.py"):
+        shutil.copy2(source / "algorithms" / "fedprox.py", source / path)
+        assert checkout.jobs("all") == set()
+        (source / path).unlink()
+
+
 def test_editing_an_experiment_reruns_the_jobs_that_it_changes(checkout):
     def lengthen(experiment):
         experiment["scales"]["smoke"]["rounds"] = 7
@@ -53,17 +60,23 @@ def test_editing_an_experiment_reruns_the_jobs_that_it_changes(checkout):
         experiment["title"] = "Another title"
         experiment["algorithms"]["fedprox"]["mu"] = 0.5
 
-    checkout.rewrite("config/experiments/dfl/line.yaml", lengthen)
-    assert checkout.jobs("dfl/fig3b", "dfl/faults") == {TRAIN_LINE} | LINE
-    checkout.rewrite("config/experiments/dfl/faults.yaml", change_one_method)
-    assert checkout.jobs("dfl/faults") == {TRAIN_FAULTS["fedprox"]} | FAULTS
+    checkout.rewrite("config/studies/toy/experiments/line.yaml", lengthen)
+    assert checkout.jobs("toy/fig3b", "toy/faults") == {TRAIN_LINE, "judge toy/fig3b"} | LINE | {"judge toy/faults"}
+    checkout.rewrite("config/studies/toy/experiments/faults.yaml", change_one_method)
+    assert checkout.jobs("toy/faults") == {TRAIN_FAULTS["fedprox"], "judge toy/faults"} | FAULTS
 
 
 def test_targets_by_study_by_artefact_and_all(checkout):
     for folder in ("runs", "tables", "artefacts", "ledgers", "notebooks", "report"):
         shutil.rmtree(checkout.results / folder)
     (checkout.results / "ledger.csv").unlink()
-    assert checkout.jobs("dfl/fig3b") == {TRAIN_LINE} | LINE
-    assert checkout.jobs("dfl") == TRAINING | LINE | FAULTS | {"judge dfl", "execute notebook dfl"}
-    assert checkout.jobs("all", config=("only=dfl/fig3b",)) == {TRAIN_LINE} | LINE | {"build report"}
-    assert checkout.jobs("all", config=("only=dfl dfl/fig3b",)) == TRAINING | ALL_AFTER_TRAINING
+    assert checkout.jobs("toy/fig3b") == {TRAIN_LINE, "judge toy/fig3b"} | LINE
+    assert checkout.jobs("toy") == TRAINING | LINE | FAULTS | {"judge toy", "execute notebook toy"}
+    assert checkout.jobs("all", config=("only=toy/fig3b",)) == {
+        TRAIN_LINE,
+        *LINE,
+        "judge toy/fig3b",
+        "merge ledgers",
+        "build report",
+    }
+    assert checkout.jobs("all", config=("only=toy toy/fig3b",)) == TRAINING | ALL_AFTER_TRAINING

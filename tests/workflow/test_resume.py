@@ -13,7 +13,7 @@ import pytest
 from fedrepro.core.config import ROOT
 from fedrepro.data.preparation import partition_data, prepare_data
 from fedrepro.files import read_json
-from tests.configs import EXPERIMENT, changed, write_yaml
+from tests.configs import EXPERIMENT, changed, write_study, write_yaml
 from tests.workflow.conftest import Checkout
 
 ROUNDS = 600
@@ -28,11 +28,11 @@ CHANGES = {
 TRAIN = """
 import sys
 from pathlib import Path
-from fedrepro.experiment import load_experiments
-from fedrepro.training import Inputs, Machine, train_shard
+from fedrepro.core.experiment import load_experiments
+from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
 folder, out, seconds = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
-experiment = load_experiments(folder / "config", "paper")["dfl/line"]
+experiment = load_experiments(folder / "config", "paper")["toy/line"]
 inputs = Inputs(folder / "data.npz", folder / "federation.npz")
 machine = Machine(device="cpu", strategy="loop", checkpoint_seconds=seconds)
 train_shard(experiment, "local", "0-1", inputs, machine, out, out.parent / "checkpoints")
@@ -43,7 +43,7 @@ train_shard(experiment, "local", "0-1", inputs, machine, out, out.parent / "chec
 def start(tmp_path):
     """Starts the job in a process of its own: start(out, seconds between checkpoints)."""
     spec = changed(EXPERIMENT, CHANGES)
-    write_yaml(tmp_path / "config" / "experiments" / "dfl" / "line.yaml", spec)
+    write_yaml(write_study(tmp_path / "config", "toy") / "experiments" / "line.yaml", spec)
     prepare_data("data", spec["dataset"], [0, 1], "auto", [], tmp_path / "data.npz")
     partition_data("federation", spec["partition"], [0, 1], tmp_path / "data.npz", tmp_path / "federation.npz")
     started = []
@@ -90,17 +90,17 @@ def test_a_killed_job_resumes_and_ends_with_the_same_bytes(start, tmp_path):
 
 
 #: kept at every client; a state of the server; nothing but the model; a dual variable a client; noise and a memory
-SEVERAL = {"local": {"lr": 0.01}, "dfl": {"servers": 2, "graph": "path", "server_steps": 3}, "fedprox": {"lr": 0.01}}
+SEVERAL = {"local": {"lr": 0.01}, "afl": {"lr": 0.01}, "fedprox": {"lr": 0.01}}
 SEVERAL |= {"fedpd": {"lr": 0.01}, "fed_sgld": {"lr": 0.01}}
 KILLS = 4  # of each
 KILL = """
 import json, os, random, signal, sys, time, traceback
 from pathlib import Path
-from fedrepro.experiment import load_experiments
-from fedrepro.training import Inputs, Machine, train_shard
+from fedrepro.core.experiment import load_experiments
+from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
 folder, kills = Path(sys.argv[1]), int(sys.argv[2])
-experiment = load_experiments(folder / "config", "paper")["dfl/line"]
+experiment = load_experiments(folder / "config", "paper")["toy/line"]
 inputs = Inputs(folder / "data.npz", folder / "federation.npz")
 moments = random.Random(5)
 
@@ -149,7 +149,7 @@ for algorithm in experiment.spec["algorithms"]:
 def test_twenty_kills_at_random_moments_of_several_algorithms(tmp_path):
     changes = {**CHANGES, "rounds": 30, "evaluate.every": 5, "participation.clients": "all", "algorithms": SEVERAL}
     spec = changed(EXPERIMENT, changes)
-    write_yaml(tmp_path / "config" / "experiments" / "dfl" / "line.yaml", spec)
+    write_yaml(write_study(tmp_path / "config", "toy") / "experiments" / "line.yaml", spec)
     prepare_data("data", spec["dataset"], [0, 1], "auto", [], tmp_path / "data.npz")
     partition_data("federation", spec["partition"], [0, 1], tmp_path / "data.npz", tmp_path / "federation.npz")
     command = [sys.executable, "-c", KILL, str(tmp_path), str(KILLS)]

@@ -7,7 +7,8 @@ import pytest
 
 from fedrepro.core.config import ROOT
 from fedrepro.core.experiment import load_artefacts, load_experiments, select
-from fedrepro.evidence.ledger import load_claims
+from fedrepro.core.study import load_studies
+from fedrepro.evidence.claim_files import load_claims
 from tests.workflow.conftest import SMOKE_STUDIES
 
 pytestmark = pytest.mark.workflow
@@ -23,8 +24,8 @@ def test_every_study_runs_and_every_claim_is_judged(smoke_run):
     for artefact in artefacts:
         for suffix in ("csv", "svg", "png", "json"):
             assert (checkout.results / "artefacts" / f"{artefact}.{suffix}").stat().st_size > 0
-    files = [p for p in sorted((config / "claims").glob("*.yaml")) if not SMOKE_STUDIES or p.stem in SMOKE_STUDIES]
-    claims = [f"{path.stem}/{claim['id']}" for path in files for claim in load_claims(path)["claims"]]
+    studies = {name: s.folder for name, s in load_studies(config).items() if not SMOKE_STUDIES or name in SMOKE_STUDIES}
+    claims = [f"{s}/{c['id']}" for s, folder in studies.items() for c in load_claims(folder / "claims.yaml")["claims"]]
     ledger = pd.read_csv(checkout.results / "ledger.csv")
     assert sorted(ledger["claim"]) == sorted(claims)
     assert not ledger["reason"].str.contains("must say which|has no|no table", regex=True).any()

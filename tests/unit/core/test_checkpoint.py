@@ -177,8 +177,8 @@ CASES = {
     "a grid of fedprox, sampled": ("softmax", SHORT, [FedProx(lr=0.1), FedProx(lr=0.3)], {"clients": 4}),
     "local": ("softmax", SHORT, [Local(lr=0.1)], {}),
     "local, sampled": ("softmax", SHORT, [Local(lr=0.1)], {"clients": 2}),
-    "dfl": ("linear", FULL_BATCH, [DFL(servers=3, server_steps=1, record="steps")], {"weights": "uniform"}),
-    "dfl that loses a server": ("linear", FULL_BATCH, [DFL(servers=3, lost_at=2, lost_server=1)], {}),
+    "toy": ("linear", FULL_BATCH, [DFL(servers=3, server_steps=1, record="steps")], {"weights": "uniform"}),
+    "toy that loses a server": ("linear", FULL_BATCH, [DFL(servers=3, lost_at=2, lost_server=1)], {}),
     "one of two diverges": ("linear", FULL_BATCH, [FedAvg(lr=1e200), FedAvg(lr=0.1)], {}),
 }
 

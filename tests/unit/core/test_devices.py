@@ -16,7 +16,7 @@ from fedrepro.errors import UserError
 CLAIM = """
 import sys
 from pathlib import Path
-from fedrepro.devices import claim
+from fedrepro.core.devices import claim
 print(claim(int(sys.argv[1]), print, Path(sys.argv[2]), wait=0.05), flush=True)
 sys.stdin.read()
 """

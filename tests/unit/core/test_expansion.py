@@ -14,8 +14,9 @@ from fedrepro.core.config import ROOT
 from fedrepro.core.expansion import MOST_EXPERIMENTS, SECTIONS, expand
 from fedrepro.core.experiment import SCALES, expanded, load_experiment, load_experiments, scaled
 from fedrepro.core.located import PLACEHOLDER
+from fedrepro.core.study import load_studies
 from fedrepro.errors import UserError
-from tests.configs import EXPERIMENT, changed, write_yaml
+from tests.configs import EXPERIMENT, changed, write_study, write_yaml
 
 BASE = """\
 rounds: 40
@@ -24,7 +25,7 @@ dataset:
   sizes: {train: 10, test: 5}
 algorithms:
   fedavg: {lr: 0.1}
-  dfl: {servers: 2}
+  toy: {servers: 2}
 scales:
   demo: {rounds: 4, seeds: 2}
   smoke: {extends: demo, rounds: 1}
@@ -56,15 +57,15 @@ def test_a_file_extends_another_and_says_only_what_differs(tmp_path):
     assert list(found) == ["line"]  # a name that begins with _ is no experiment
     assert found["line"]["rounds"] == 7
     assert found["line"]["dataset"] == {"name": "line", "sizes": {"train": 10, "test": 6}, "noise": 0.5}
-    assert found["line"]["algorithms"] == {"fedavg": {"lr": 0.1}, "dfl": {"servers": 2}}
+    assert found["line"]["algorithms"] == {"fedavg": {"lr": 0.1}, "toy": {"servers": 2}}
 
 
 def test_order_is_that_of_the_base_and_of_the_sections(tmp_path):
-    own = "extends: _base\nalgorithms:\n  new: {}\n  dfl: {servers: 3}\ntitle: A line\nseeds: 3\n"
+    own = "extends: _base\nalgorithms:\n  new: {}\n  toy: {servers: 3}\ntitle: A line\nseeds: 3\n"
     (found,) = plain(tmp_path, _base=BASE, line=own).values()
     assert list(found) == ["title", "dataset", "rounds", "seeds", "algorithms", "scales"]
     assert list(found) == [key for key in SECTIONS if key in found]
-    assert list(found["algorithms"]) == ["fedavg", "dfl", "new"]
+    assert list(found["algorithms"]) == ["fedavg", "toy", "new"]
 
 
 def test_lists_are_replaced_and_chains_are_followed(tmp_path):
@@ -83,7 +84,7 @@ def test_lists_are_replaced_and_chains_are_followed(tmp_path):
 def test_what_is_inherited_can_be_dropped_and_given_anew(tmp_path):
     own = "extends: _base\nwithout: [algorithms.fedavg, dataset, scales.*.seeds]\ndataset: {name: other}\n"
     (found,) = plain(tmp_path, _base=BASE, line=own).values()
-    assert found["algorithms"] == {"dfl": {"servers": 2}}
+    assert found["algorithms"] == {"toy": {"servers": 2}}
     assert found["dataset"] == {"name": "other"}
     assert found["scales"] == {"demo": {"rounds": 4}, "smoke": {"rounds": 1}}
 
@@ -189,8 +190,8 @@ def test_every_value_knows_where_it_stands(tmp_path):
         ("extends: _base\nwithout: [scales.*.dataset]\n", "a.yaml: without: 'scales.*.dataset' is not there"),
         ("extends: _base\nrounds: {x: 1}\n", "a.yaml: rounds: replaces a value by a block, that of _base.yaml:1"),
         (
-            "extends: _base\nalgorithms: {dfl: 3}\n",
-            "a.yaml: algorithms.dfl: replaces a block by a value, that of _base.yaml:7",
+            "extends: _base\nalgorithms: {toy: 3}\n",
+            "a.yaml: algorithms.toy: replaces a block by a value, that of _base.yaml:7",
         ),
         ("for_each: 5\n", "a.yaml: for_each: 5 is not of type object"),
         ("for_each: {}\n", "a.yaml: for_each: {} should be non-empty"),
@@ -285,32 +286,31 @@ def test_deep_nesting_ends_in_a_line_or_a_tree(tmp_path, depth):
 
 
 def test_an_error_in_what_is_inherited_names_the_file_it_stands_in(tmp_path):
-    folder = tmp_path / "experiments" / "dfl"
+    folder = write_study(tmp_path, "toy") / "experiments"
     write_yaml(folder / "_base.yaml", changed(EXPERIMENT, {"rounds": -1}))
     write_yaml(folder / "line.yaml", "extends: _base\ntitle: B\n")
-    with pytest.raises(UserError, match=r"dfl/_base\.yaml: rounds: -1 is too small"):
+    with pytest.raises(UserError, match=r"experiments/_base\.yaml: rounds: -1 is too small"):
         load_experiments(tmp_path, "smoke")
     write_yaml(folder / "_base.yaml", EXPERIMENT)
     write_yaml(folder / "line.yaml", 'extends: _base\nid: "of_{x}"\nfor_each: {x: [1, 2]}\nseeds: 0\n')
-    with pytest.raises(UserError, match=r"dfl/line\.yaml \(of_1\): seeds: 0 is too small"):
+    with pytest.raises(UserError, match=r"experiments/line\.yaml \(of_1\): seeds: 0 is too small"):
         load_experiments(tmp_path, "smoke")
     write_yaml(folder / "line.yaml", 'extends: _base\nid: "of/{x}"\nfor_each: {x: [1, 2]}\n')
-    with pytest.raises(UserError, match=r"dfl/line\.yaml: 'of/1' is no name"):
+    with pytest.raises(UserError, match=r"experiments/line\.yaml: 'of/1' is no name"):
         load_experiments(tmp_path, "smoke")
 
 
 def test_one_experiment_is_loaded_by_its_id(tmp_path):
-    folder = tmp_path / "experiments" / "dfl"
+    folder = write_study(tmp_path, "toy") / "experiments"
     write_yaml(folder / "_base.yaml", EXPERIMENT)
     write_yaml(folder / "lines.yaml", 'extends: _base\nid: "of_{x}"\nfor_each: {x: [1, 2]}\nrounds: "{x}"\n')
-    one = load_experiment(tmp_path, "dfl/of_2", "paper")
-    assert (one.id, one.spec["rounds"], one.path.name) == ("dfl/of_2", 2, "lines.yaml")
+    one = load_experiment(tmp_path, "toy/of_2", "paper")
+    assert (one.id, one.spec["rounds"], one.path.name) == ("toy/of_2", 2, "lines.yaml")
     assert [path.name for path in one.files] == ["lines.yaml", "_base.yaml"]
-    assert one == load_experiments(tmp_path, "paper")["dfl/of_2"]
+    assert one == load_experiments(tmp_path, "paper")["toy/of_2"]
     for wrong, says in [
-        ("dfl/of_3", "experiment 'dfl/of_3' is unknown; did you mean 'of_"),
-        ("dlf/of_2", "experiment 'dlf/of_2': study 'dlf' is unknown; did you mean 'dfl'?"),
-        ("sa/of_2", "experiment 'sa/of_2' is unknown"),
+        ("toy/of_3", "experiment 'toy/of_3' is unknown; did you mean 'of_"),
+        ("toi/of_2", "study 'toi' is unknown; did you mean 'toy'?"),
     ]:
         with pytest.raises(UserError) as caught:
             load_experiment(tmp_path, wrong, "paper")
@@ -321,8 +321,8 @@ def test_one_experiment_is_loaded_by_its_id(tmp_path):
 def test_located_values_with_a_scale_are_the_spec(scale):
     """Also the order, and the number of seeds per job: what `fedrepro show --config` prints is what is run."""
     experiments = load_experiments(ROOT / "config", scale)
-    for study, found in expanded(ROOT / "config").items():
-        for name, e in found.items():
+    for study in load_studies(ROOT / "config"):
+        for name, e in expanded(ROOT / "config", study).items():
             assert json.dumps(scaled(e.tree, scale).plain()) == json.dumps(experiments[f"{study}/{name}"].spec)
 
 
@@ -345,7 +345,7 @@ def test_all_values_of_the_committed_experiments_stand_where_they_say():
                 assert yaml.safe_load(node.text) == node.value
                 checked += 1
 
-    for found in expanded(ROOT / "config").values():
-        for e in found.values():
+    for study in load_studies(ROOT / "config"):
+        for e in expanded(ROOT / "config", study).values():
             check(e.tree)
     assert checked > 4000

@@ -8,7 +8,7 @@ import pytest
 
 from fedrepro.core.experiment import load_artefacts, load_experiments, resolve, seeds_of, select
 from fedrepro.errors import UserError
-from tests.configs import ARTEFACTS, EXPERIMENT, changed, experiment, write_config, write_yaml
+from tests.configs import ARTEFACTS, EXPERIMENT, changed, experiment, write_config, write_study, write_yaml
 
 
 def test_a_scale_overrides_values_that_are_there():
@@ -29,7 +29,7 @@ def test_a_scale_overrides_values_that_are_there():
             "scales.smoke.algorithms.fedavgg overrides a key that is not there; did you mean 'fedavg'?",
         ),
         ({"algorithms": {"fedavg": {"lr": {"x": 1}}}}, "scales.smoke.algorithms.fedavg.lr.x overrides a key"),
-        ({"algorithms": {"dfl": {"graph": {"path": 1}}}}, "scales.smoke.algorithms.dfl.graph.path overrides a key"),
+        ({"algorithms": {"fedpd": {"start": {"x": 1}}}}, "scales.smoke.algorithms.fedpd.start.x overrides a key"),
     ],
 )
 def test_a_scale_adds_nothing(smoke, says):
@@ -85,7 +85,7 @@ def test_variants_may_be_methods_with_grids_of_their_own():
     ("changes", "same"),
     [
         ({"title": "Another title", "source": "§V"}, True),
-        ({"algorithms.dfl.server_steps": 9}, True),  # another algorithm's business
+        ({"algorithms.fedpd.gamma": 0.9}, True),  # another algorithm's business
         ({"algorithms.fedavg.lr": 0.2}, False),
         ({"algorithms.fedavg": {"method": "fedprox", "lr": 0.1}}, False),
         ({"scales.smoke.rounds": 4}, False),
@@ -116,43 +116,42 @@ def test_equal_data_is_shared_whatever_the_order_of_its_keys():
 
 def test_every_file_under_experiments_is_read(tmp_path):
     config = write_config(tmp_path)["config"]
-    write_yaml(Path(config) / "experiments" / "sa" / "toy.yaml", EXPERIMENT)
+    write_yaml(write_study(Path(config), "other") / "experiments" / "ring.yaml", EXPERIMENT)
     loaded = load_experiments(Path(config), "demo")
     assert {k: (e.study, e.name, e.scale) for k, e in loaded.items()} == {
-        "dfl/line": ("dfl", "line", "demo"),
-        "sa/toy": ("sa", "toy", "demo"),
+        "toy/line": ("toy", "line", "demo"),
+        "other/ring": ("other", "ring", "demo"),
     }
-    assert loaded["sa/toy"].path == Path(config) / "experiments" / "sa" / "toy.yaml"
+    assert loaded["other/ring"].path == Path(config) / "studies" / "other" / "experiments" / "ring.yaml"
 
 
 def test_an_unknown_scale_or_study_is_named(tmp_path):
     config = Path(write_config(tmp_path)["config"])
     with pytest.raises(UserError, match="scale: 'papr' is unknown; did you mean 'paper'"):
         load_experiments(config, "papr")
-    write_yaml(config / "experiments" / "fedlim" / "a.yaml", EXPERIMENT)
-    with pytest.raises(UserError, match=r"a\.yaml: study 'fedlim' is unknown; did you mean 'fedlin'"):
-        load_experiments(config, "smoke")
+    with pytest.raises(UserError, match=r"^study 'toi' is unknown; did you mean 'toy'"):
+        load_experiments(config, "smoke", "toi")
 
 
 def test_artefacts_know_their_study_and_draw_on_known_experiments(tmp_path):
     config = Path(write_config(tmp_path)["config"])
     loaded = load_artefacts(config, load_experiments(config, "smoke"))
-    assert loaded["dfl/fig3b"] == {**ARTEFACTS["fig3b"], "study": "dfl", "id": "dfl/fig3b"}
+    assert loaded["toy/fig3b"] == {**ARTEFACTS["fig3b"], "study": "toy", "id": "toy/fig3b"}
     for key in ("experiments", "data"):
-        write_yaml(config / "artefacts" / "dfl.yaml", changed(ARTEFACTS, {f"fig3b.{key}": ["lime"]}))
-        with pytest.raises(UserError, match=r"dfl\.yaml: fig3b.*: 'lime' is unknown; did you mean 'line'"):
+        write_yaml(config / "studies" / "toy" / "artefacts.yaml", changed(ARTEFACTS, {f"fig3b.{key}": ["lime"]}))
+        with pytest.raises(UserError, match=r"toy/artefacts\.yaml: fig3b.*: 'lime' is unknown; did you mean 'line'"):
             load_artefacts(config, load_experiments(config, "smoke"))
 
 
 def test_only_takes_studies_and_artefacts():
-    artefacts = dict.fromkeys(["dfl/fig1", "dfl/fig2", "sa/fig2"])
-    assert select([], artefacts) == ["dfl/fig1", "dfl/fig2", "sa/fig2"]
-    assert select(["sa"], artefacts) == ["sa/fig2"]
-    assert select(["dfl/fig2", "sa"], artefacts) == ["dfl/fig2", "sa/fig2"]
-    assert select(["dfl/fig2", "dfl"], artefacts) == ["dfl/fig2", "dfl/fig1"]  # each once
-    with pytest.raises(UserError, match="only: 'dfk' is neither a study nor an artefact; did you mean 'dfl'"):
-        select(["dfk"], artefacts)
-    with pytest.raises(UserError, match=r"only: 'dfl/fig9' .* did you mean 'dfl/fig"):
-        select(["dfl/fig9"], artefacts)
-    with pytest.raises(UserError, match="only: study 'fgpr' has no artefacts yet"):
-        select(["fgpr"], artefacts)
+    artefacts = dict.fromkeys(["toy/fig1", "toy/fig2", "other/fig2"])
+    assert select([], artefacts) == ["other/fig2", "toy/fig1", "toy/fig2"]
+    assert select(["other"], artefacts) == ["other/fig2"]
+    assert select(["toy/fig2", "other"], artefacts) == ["toy/fig2", "other/fig2"]
+    assert select(["toy/fig2", "toy"], artefacts) == ["toy/fig2", "toy/fig1"]  # each once
+    with pytest.raises(UserError, match="only: 'toi' is neither a study nor an artefact; did you mean 'toy'"):
+        select(["toi"], artefacts)
+    with pytest.raises(UserError, match=r"only: 'toy/fig9' .* did you mean 'toy/fig"):
+        select(["toy/fig9"], artefacts)
+    with pytest.raises(UserError, match="only: study 'empty' has no artefacts yet"):
+        select(["empty"], artefacts, declared=["empty", "toy"])

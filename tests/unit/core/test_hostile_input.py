@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fedrepro.commands import plan
 from fedrepro.errors import UserError
 from fedrepro.workflow.layout import Layout
-from tests.configs import ARTEFACTS, CONFIG, EXPERIMENT, write_config, write_yaml
+from tests.configs import ARTEFACTS, CONFIG, EXPERIMENT, STUDY, write_config, write_yaml
 
 NASTY = [
     *("", " ", "a b", "a;touch broken", "$(touch broken)", "`touch broken`", "a'b", 'a"b', "a\nb", "a\n", "\t", "é"),
@@ -98,7 +98,7 @@ many = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], d
 def test_an_experiment(tree):
     with tempfile.TemporaryDirectory() as folder:
         config = write_config(Path(folder))
-        write_yaml(Path(folder) / "config" / "experiments" / "dfl" / "line.yaml", tree)
+        write_yaml(Path(folder) / "config" / "studies" / "toy" / "experiments" / "line.yaml", tree)
         settled(Path(folder), config)
 
 
@@ -121,8 +121,8 @@ CASES = {
 def test_an_experiment_of_several_cases(tree):
     with tempfile.TemporaryDirectory() as folder:
         config = write_config(Path(folder))
-        write_yaml(Path(folder) / "config" / "experiments" / "dfl" / "_base.yaml", EXPERIMENT)
-        write_yaml(Path(folder) / "config" / "experiments" / "dfl" / "cases.yaml", tree)
+        write_yaml(Path(folder) / "config" / "studies" / "toy" / "experiments" / "_base.yaml", EXPERIMENT)
+        write_yaml(Path(folder) / "config" / "studies" / "toy" / "experiments" / "cases.yaml", tree)
         told = settled(Path(folder), config)
         assert tree != CASES or told is None
 
@@ -133,7 +133,7 @@ def test_an_experiment_of_several_cases(tree):
 def test_an_artefact(tree):
     with tempfile.TemporaryDirectory() as folder:
         config = write_config(Path(folder))
-        write_yaml(Path(folder) / "config" / "artefacts" / "dfl.yaml", tree)
+        write_yaml(Path(folder) / "config" / "studies" / "toy" / "artefacts.yaml", tree)
         settled(Path(folder), config)
 
 
@@ -146,12 +146,12 @@ def test_the_config_itself(tree):
 
 
 CLAIMS = {
-    "study": "dfl",
+    "study": "toy",
     "claims": [
         {"id": "sum", "source": "§1", "statement": "Two.", "kind": "consistency", "expression": "a + a"}
         | {"numbers": {"a": 1}, "stated": 2, "tolerance": {"absolute": 0}},
         {"id": "low", "source": "§2", "statement": "Low.", "kind": "threshold", "measured_on": "synthetic"}
-        | {"ours": {"experiment": "line", "algorithm": "dfl", "metric": "gap"}, "at_most": 1.0},
+        | {"ours": {"experiment": "line", "algorithm": "fedpd", "metric": "gap"}, "at_most": 1.0},
     ],
 }
 
@@ -164,7 +164,7 @@ CLAIMS = {
 def test_a_claim(tree):
     with tempfile.TemporaryDirectory() as folder:
         config = write_config(Path(folder))
-        write_yaml(Path(folder) / "config" / "claims" / "dfl.yaml", tree)
+        write_yaml(Path(folder) / "config" / "studies" / "toy" / "claims.yaml", tree)
         settled(Path(folder), config)
 
 
@@ -173,7 +173,7 @@ def test_a_claim(tree):
 def test_any_text_at_all_as_a_file(text):
     with tempfile.TemporaryDirectory() as folder:
         config = write_config(Path(folder))
-        path = Path(folder) / "config" / "experiments" / "dfl" / "line.yaml"
+        path = Path(folder) / "config" / "studies" / "toy" / "experiments" / "line.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
         assert settled(Path(folder), config) is not None
 
@@ -205,7 +205,12 @@ YAML = {
 def test_yaml_that_would_run_code_or_explode(tmp_path, monkeypatch, what):
     monkeypatch.chdir(tmp_path)
     config = write_config(tmp_path)
-    for name in ("experiments/dfl/line.yaml", "artefacts/dfl.yaml", "claims/dfl.yaml"):
+    for name in (
+        "studies/toy/experiments/line.yaml",
+        "studies/toy/artefacts.yaml",
+        "studies/toy/claims.yaml",
+        "studies/toy/study.yaml",
+    ):
         path = tmp_path / "config" / name
         whole = path.read_text() if path.exists() else None
         path.parent.mkdir(exist_ok=True)
@@ -223,13 +228,12 @@ FILE_NAMES = [name for name in NASTY if name not in ("", "..", "x" * 5000) and "
 
 @pytest.mark.parametrize("name", FILE_NAMES)
 def test_a_files_name_is_no_way_in(tmp_path, monkeypatch, name):
-    """An experiment, an artefacts file and a claims file whose names are no names."""
+    """An experiment's file and a study's folder whose names are no names."""
     monkeypatch.chdir(tmp_path)
-    for kind in ("experiments/dfl", "artefacts", "claims"):
+    for kind, content in (("studies/toy/experiments/{}.yaml", EXPERIMENT), ("studies/{}/study.yaml", STUDY)):
         config = write_config(tmp_path)
-        path = tmp_path / "config" / kind / f"{name}.yaml"
-        path.parent.mkdir(exist_ok=True)
-        write_yaml(path, {"experiments/dfl": EXPERIMENT, "artefacts": ARTEFACTS, "claims": CLAIMS}[kind])
+        path = tmp_path / "config" / kind.format(name)
+        write_yaml(path, content)
         told = settled(tmp_path, config)
         path.unlink()
         if name not in ("null", "nan"):  # as good as any other

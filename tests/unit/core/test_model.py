@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fedrepro.core import parts
 from fedrepro.core.model import AssessingModel, ClosedFormModel, Model
 from fedrepro.errors import UserError
-from fedrepro.models import MODELS
 from tests.builders import make_task
 
 DEVICES = ("cpu", "cuda", "mps")
@@ -16,7 +16,7 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", parts.modules("models"))
 def test_a_model_declares_a_way_that_it_can_run_for_every_device(name):
     model = make_task(name).model
     assert tuple(model.strategies) == DEVICES
@@ -31,7 +31,7 @@ def test_a_model_declares_a_way_that_it_can_run_for_every_device(name):
     [("softmax", "vmap", "vmap"), ("cnn", "vmap", "vmap"), ("lenet5", "loop", "vmap"), ("char_lstm", "loop", "loop")],
 )
 def test_declared_ways(name, cpu, cuda):
-    assert [MODELS[name].strategies[device] for device in ("cpu", "cuda")] == [cpu, cuda]
+    assert [parts.model(name).strategies[device] for device in ("cpu", "cuda")] == [cpu, cuda]
 
 
 @pytest.mark.parametrize("asked", ["loop", "vmap"])
@@ -46,9 +46,9 @@ def test_vmap_of_a_model_without_a_vectorised_form_is_an_error_of_one_line():
         model.strategy("cpu", "vmap")
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", parts.modules("models"))
 def test_a_model_has_the_operations_that_its_kind_declares(name):
-    make = MODELS[name]
+    make = parts.model(name)
     assert issubclass(make, Model)
     for kind, operations in OPERATIONS.items():
         for operation in operations if issubclass(make, kind) else ():

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch.func import functional_call
 
+from fedrepro.core import parts
 from fedrepro.core import task as task_module
 from fedrepro.core.federation import Batch
 from fedrepro.core.params import Params
 from fedrepro.core.task import OBJECTIVES, accuracy, cross_entropy, half_squared_error, squared_error
-from fedrepro.models import MODELS
-from tests.builders import NO_MEAN, federate, federations, make_task, params
+from tests.builders import federate, federations, make_task, params
 
 
 def float64(*rows) -> torch.Tensor:
@@ -34,7 +34,7 @@ def batch_of(model: str, weighted: bool) -> Batch:
     return held._replace(weight=float64(1.0, 1.0, 0.0, 1.0, 1.0, 0.0) if weighted else None)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", parts.modules("models"))
 def test_padding_does_not_count(model):
     task = make_task(model)
     w, batch = task.start * 1.5, batch_of(model, weighted=True)
@@ -46,7 +46,7 @@ def test_padding_does_not_count(model):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("model", NO_MEAN)
+@pytest.mark.parametrize("model", [n for n in parts.modules("models") if not parts.model(n).mean_loss])
 def test_gradient_of_a_loss_that_is_no_mean_is_its_slope(model, weighted):
     task, h = make_task(model), 1e-6
     w, batch = Params({k: v + 0.1 for k, v in task.start.items()}), batch_of(model, weighted)
@@ -64,7 +64,7 @@ def _moved(w: Params, by: torch.Tensor) -> Params:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("model", [name for name in MODELS if name not in NO_MEAN])
+@pytest.mark.parametrize("model", [n for n in parts.modules("models") if parts.model(n).mean_loss])
 def test_gradient_is_torchs_own(model, weighted):
     task = make_task(model)
     w, batch = Params({k: v + 0.1 for k, v in task.start.items()}), batch_of(model, weighted)
@@ -84,7 +84,7 @@ def test_gradient_is_torchs_own(model, weighted):
     assert not any(g.requires_grad for g in gradient.values())
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", parts.modules("models"))
 def test_a_gradient_leaves_its_arguments_alone(model):
     task = make_task(model)
     w, batch = task.parameters(), batch_of(model, weighted=True)
@@ -94,7 +94,7 @@ def test_a_gradient_leaves_its_arguments_alone(model):
     assert not any(v.requires_grad for v in w.values())
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", parts.modules("models"))
 def test_parameters_are_a_copy(model):
     task = make_task(model)
     task.parameters().popitem()[1].fill_(99)

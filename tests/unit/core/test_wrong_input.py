@@ -11,9 +11,9 @@ import pytest
 
 from fedrepro.errors import UserError
 from fedrepro.workflow.layout import Layout
-from tests.configs import ARTEFACTS, changed, write_config, write_yaml
+from tests.configs import ARTEFACTS, changed, write_config, write_study, write_yaml
 
-LINE = "config/experiments/dfl/line.yaml"
+LINE = "config/studies/toy/experiments/line.yaml"
 CONFIG = "config/config.yaml (or --config)"
 
 
@@ -24,6 +24,7 @@ def refusal(tmp_path, monkeypatch):
 
     def refuse(changes: dict | None = None, **config) -> str:
         given = {**write_config(tmp_path, changes), "config": "config", **config}
+        write_study(tmp_path / "config", "empty")
         with pytest.raises(UserError) as caught:
             Layout({k: v for k, v in given.items() if v is not ...})
         assert not Path("results").exists()
@@ -40,29 +41,27 @@ def refusal(tmp_path, monkeypatch):
         ({"evaluate.evry": 3}, "unknown key 'evaluate.evry'; did you mean 'every'?"),
         ({"algorithms": {"fedavgg": {}}}, "algorithms.fedavgg: algorithm 'fedavgg' is unknown; did you mean 'fedavg'?"),
         ({"algorithms.fedavg.l_r": 1}, "unknown key 'algorithms.fedavg.l_r'; did you mean 'lr'?"),
-        ({"algorithms.dfl.grid": {"graf": ["ring"]}}, "unknown key 'algorithms.dfl.graf'; did you mean 'graph'?"),
-        ({"algorithms.dfl.graph": "rink"}, "algorithms.dfl: DFL: graph = 'rink': unknown; did you mean 'ring'?"),
-        ({"dataset.name": "dlf_line"}, "dataset.name: 'dlf_line' is unknown; did you mean 'dfl_line'?"),
+        ({"algorithms.fedpd.grid": {"gama": [1]}}, "unknown key 'algorithms.fedpd.gama'; did you mean 'gamma'?"),
+        ({"algorithms.fedpd.start": "onw"}, "algorithms.fedpd: FedPD: start = 'onw'"),
+        ({"dataset.name": "dlf_line"}, "dataset.name: dataset 'dlf_line' is unknown; did you mean 'dfl_line'?"),
         ({"dataset.slop": 5}, "unknown key 'dataset.slop'; did you mean 'slope'?"),
-        ({"model.name": "linaer"}, "model.name: 'linaer' is unknown; did you mean 'linear'?"),
-        ({"partition.name": "by_cleint"}, "partition.name: 'by_cleint' is unknown; did you mean 'by_client'?"),
+        ({"model.name": "linaer"}, "model.name: model 'linaer' is unknown; did you mean 'linear'?"),
+        (
+            {"partition.name": "by_cleint"},
+            "partition.name: partition 'by_cleint' is unknown; did you mean 'by_client'?",
+        ),
         ({"rounds": -1}, "rounds: -1 is too small, must be ≥ 1"),
         ({"scales.smoke.rounds": -1}, "scales.smoke.rounds: -1 is too small, must be ≥ 1"),
         ({"dataset.samples": -100}, "dataset.samples: -100 is too small"),
         ({"seeds": "ten"}, "seeds: 'ten' is not of type integer"),
         ({"seeds": 2.0}, "seeds: 2.0 is not of type integer"),
-        ({"algorithms.dfl.servers": "two"}, "algorithms.dfl.servers: 'two' is not of type integer"),
+        ({"algorithms.fedpd.gamma": "two"}, "algorithms.fedpd.gamma: 'two' is not of type number"),
         ({"dataset": "dfl_line"}, "dataset: 'dfl_line' is not of type object"),
         ({"local": ...}, "the file: 'local' is missing"),
         ({"dataset.name": ...}, "dataset: 'name' is missing"),
         ({"scales.smoke": {"local": {"epochs": 2}}}, "scales.smoke.local.epochs overrides a key that is not there"),
         ({"scales.smok": {}}, "unknown key 'scales.smok'; did you mean 'smoke'?"),
-        (
-            {"algorithms.dfl": {"servers": 3, "graph": "edges", "edges": [[0, 1]]}},
-            "algorithms.dfl: DFL: graph is not connected (Assumption 1): the servers fall into [0, 1] | [2]",
-        ),
-        ({"algorithms.dfl.server_steps": 0}, "algorithms.dfl: DFL: server_steps = 0: T_S must be at least 1"),
-        ({"algorithms.dfl.step_fraction": 1.5}, "algorithms.dfl: DFL: step_fraction = 1.5: Theorem 1 needs γ·L·T_C in"),
+        ({"algorithms.fedpd.gamma": 0}, "algorithms.fedpd: FedPD: gamma = 0.0"),
     ],
 )
 def test_in_an_experiment(refusal, changes, says):
@@ -73,10 +72,10 @@ def test_in_an_experiment(refusal, changes, says):
     ("config", "says"),
     [
         ({"scale": "smok"}, f"{CONFIG}: scale: 'smok' is unknown; did you mean 'smoke'?"),
-        ({"only": "dfk"}, "only: 'dfk' is neither a study nor an artefact; did you mean 'dfl'?"),
-        ({"only": "dfl/fig3c"}, "only: 'dfl/fig3c' is neither a study nor an artefact; did you mean 'dfl/fig3b'?"),
-        ({"only": "dfl;fig"}, "only: 'dfl;fig' is neither a study nor an artefact"),
-        ({"only": "fgpr"}, "only: study 'fgpr' has no artefacts yet"),
+        ({"only": "toi"}, "only: 'toi' is neither a study nor an artefact; did you mean 'toy'?"),
+        ({"only": "toy/fig3c"}, "only: 'toy/fig3c' is neither a study nor an artefact; did you mean 'toy/fig3b'?"),
+        ({"only": "toy;fig"}, "only: 'toy;fig' is neither a study nor an artefact"),
+        ({"only": "empty"}, "only: study 'empty' has no artefacts yet"),
         ({"only": 3}, f"{CONFIG}: only: 3 is not of type string or array"),
         ({"dveice": "cpu"}, f"{CONFIG}: unknown key 'dveice'; did you mean 'device'?"),
         ({"device": "gpu"}, f"{CONFIG}: device: 'gpu' is unknown; did you mean 'cpu'?"),
@@ -101,9 +100,9 @@ def test_in_the_config_or_on_the_command_line(refusal, config, says):
     ],
 )
 def test_in_a_files_form(refusal, text, says):
-    Path("config/experiments/dfl").mkdir(parents=True)
-    Path("config/experiments/dfl/bad.yaml").write_text(text)  # read before line.yaml
-    assert refusal().startswith(f"config/experiments/dfl/bad.yaml: {says}")
+    Path("config/studies/toy/experiments").mkdir(parents=True)
+    Path("config/studies/toy/experiments/bad.yaml").write_text(text)  # read before line.yaml
+    assert refusal().startswith(f"config/studies/toy/experiments/bad.yaml: {says}")
 
 
 def test_in_an_artefact(tmp_path, monkeypatch):
@@ -114,7 +113,7 @@ def test_in_an_artefact(tmp_path, monkeypatch):
         ({"fig3b.kind": "picture"}, "fig3b.kind: 'picture' is unknown"),
         ({"fig3b.captoin": "x"}, "unknown key 'fig3b.captoin'; did you mean 'caption'?"),
     ]:
-        write_yaml(Path("config/artefacts/dfl.yaml"), changed(ARTEFACTS, changes))
+        write_yaml(Path("config/studies/toy/artefacts.yaml"), changed(ARTEFACTS, changes))
         with pytest.raises(UserError) as caught:
             Layout({**config, "config": "config"})
-        assert str(caught.value).startswith(f"config/artefacts/dfl.yaml: {says}")
+        assert str(caught.value).startswith(f"config/studies/toy/artefacts.yaml: {says}")

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.func import functional_call
 
+from fedrepro.core import parts
 from fedrepro.core.federation import Batch
 from fedrepro.core.initial import build
 from fedrepro.core.layers import max_pool_2
@@ -15,19 +16,18 @@ from fedrepro.core.params import Params
 from fedrepro.core.quadratic import Quadratic
 from fedrepro.core.task import OBJECTIVES
 from fedrepro.errors import UserError
-from fedrepro.models import MODELS
 from fedrepro.models.char_lstm import CharLSTM
 from fedrepro.models.cnn import CNN
 from fedrepro.models.linear import LinearRegression
 from fedrepro.models.mlp import MLP
 from fedrepro.models.softmax import SoftmaxRegression
-from tests.builders import HYPER, OUTPUTS, SHAPES, SYMBOLS, federations, make_task, params
+from tests.builders import federations, make_task, params
 
 
 def made(name: str, seed: int = 0) -> torch.nn.Module:
-    hyper = HYPER.get(name, {})
+    make = parts.model(name)
     generator = torch.Generator().manual_seed(seed)
-    return build(MODELS[name], SHAPES.get(name, (5,)), OUTPUTS.get(name, 3), generator, **hyper)
+    return build(make, make.example.inputs, make.example.outputs, generator, **make.example.hyper)
 
 
 def flat(module: torch.nn.Module) -> torch.Tensor:
@@ -37,17 +37,17 @@ def flat(module: torch.nn.Module) -> torch.Tensor:
 # --- every model ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", parts.modules("models"))
 def test_a_model_has_an_objective_and_one_output_a_sample(name):
     model = made(name)
     loss, score, _ = OBJECTIVES[model.objective]
-    x = torch.randn(4, *SHAPES.get(name, (5,)), generator=torch.Generator().manual_seed(0))
-    output = model(torch.zeros_like(x, dtype=torch.uint8) if name in SYMBOLS else x)
+    x = torch.randn(4, *model.example.inputs, generator=torch.Generator().manual_seed(0))
+    output = model(torch.zeros_like(x, dtype=torch.uint8) if model.example.symbols else x)
     y = torch.zeros(4, dtype=torch.int64) if model.objective == "cross_entropy" else torch.zeros(4)
     assert loss(output, y).shape == score(output, y).shape == (4,)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", parts.modules("models"))
 def test_initial_values_come_from_the_generator_alone(name):
     torch.manual_seed(1)
     before = torch.random.get_rng_state()
@@ -62,7 +62,7 @@ def test_another_generator_gives_other_values(name):
     assert not torch.equal(flat(made(name, seed=3)), flat(made(name, seed=4)))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", parts.modules("models"))
 def test_a_step_against_the_gradient_lowers_the_loss(name):
     task = make_task(name)
     batch = federations(name, {0: [20]})[0].train.full_batch(0)
@@ -135,7 +135,7 @@ def test_its_summary_by_hand():
 
 
 def test_it_starts_at_zero():
-    assert made("linear").w.tolist() == [0] * 6
+    assert made("linear").w.tolist() == [0] * 4
     assert LinearRegression((5,), bias=False).w.shape == (5,)
 
 
@@ -183,7 +183,7 @@ def test_pooling_is_torchs_own(shape):
 
 @pytest.mark.parametrize(("hyper", "parameters"), [({}, 607_394), ({"filters": 32, "activation": True}, 693_962)])
 def test_the_network_of_omni_fedge_has_as_many_parameters_as_the_authors_have(hyper, parameters):
-    model = build(MODELS["omni_cnn"], (1, 28, 28), 10, torch.Generator().manual_seed(0), **hyper)
+    model = build(parts.model("omni_cnn"), (1, 28, 28), 10, torch.Generator().manual_seed(0), **hyper)
     assert sum(p.numel() for p in model.parameters()) == parameters
     assert sum(dict(model.named_parameters())[name].numel() for name in model.own) == 1_290
     bound = math.sqrt(6 / (128 + 10))  # Glorot
@@ -193,13 +193,13 @@ def test_the_network_of_omni_fedge_has_as_many_parameters_as_the_authors_have(hy
 
 
 def count(name: str, inputs: tuple[int, ...], outputs: int, **hyper) -> int:
-    return sum(p.numel() for p in MODELS[name](inputs, outputs, **hyper).parameters())
+    return sum(p.numel() for p in parts.model(name)(inputs, outputs, **hyper).parameters())
 
 
 def test_lenet_5_has_its_61706_parameters():
     # (25·1 + 1)·6 + (25·6 + 1)·16 + (25·16 + 1)·120 + (120 + 1)·84 + (84 + 1)·10
     assert count("lenet5", (1, 28, 28), 10) == 156 + 2_416 + 48_120 + 10_164 + 850 == 61_706
-    assert MODELS["lenet5"]((3, 32, 32), 10)(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    assert parts.model("lenet5")((3, 32, 32), 10)(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
 
 
 @pytest.mark.parametrize("norm", ["batch", "group"])
@@ -213,7 +213,7 @@ def test_resnet_9_has_as_many_parameters_as_its_layers_say(norm):
 
 def test_resnet_9_by_its_blocks():
     """Torch's own layers, in the order of the docstring, give the same."""
-    model = build(MODELS["resnet9"], (3, 32, 32), 10, torch.Generator().manual_seed(0), width=4, norm="group")
+    model = build(parts.model("resnet9"), (3, 32, 32), 10, torch.Generator().manual_seed(0), width=4, norm="group")
     pool, relu = torch.nn.functional.max_pool2d, torch.relu
 
     def block(z, layer):
@@ -233,7 +233,7 @@ def test_resnet_9_by_its_blocks():
 )
 def test_a_resnet_9_that_cannot_be_is_named(inputs, hyper, named):
     with pytest.raises(UserError, match=named):
-        MODELS["resnet9"](inputs, 10, **hyper)
+        parts.model("resnet9")(inputs, 10, **hyper)
 
 
 # --- networks of the fairness study -----------------------------------------------------------------------------------

@@ -95,9 +95,9 @@ def test_what_is_read_from_the_source_is_what_is_registered(registry, entries):
 def test_a_training_job_runs_on_its_own_method_and_what_that_extends():
     files = names(training_files(["fedprox"], "linear"))
     assert {"algorithms/fedprox.py", "algorithms/fedavg.py", "core/rounds.py", "models/linear.py"} <= files
-    assert not {"algorithms/dfl.py", "algorithms/__init__.py", "models/mlp.py", "models/__init__.py"} & files
+    assert not {"algorithms/toy.py", "algorithms/__init__.py", "models/mlp.py", "models/__init__.py"} & files
     assert not {f for f in files if f.startswith(("artefacts/", "measures/", "report/", "ledger"))}
 
 
 def test_only_files_that_exist_are_named():
-    assert all((sources.ROOT / f).is_file() for f in training_files(["dfl"], "mlp"))
+    assert all((sources.ROOT / f).is_file() for f in training_files(["toy"], "mlp"))

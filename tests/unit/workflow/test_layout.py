@@ -29,20 +29,20 @@ def wildcards(**values: str) -> SimpleNamespace:
     return SimpleNamespace(**values)
 
 
-LINE = wildcards(study="dfl", experiment="line", algorithm="fedavg", shard="0-1")
+LINE = wildcards(study="toy", experiment="line", algorithm="fedavg", shard="0-1")
 
 
 @pytest.mark.parametrize(
     ("only", "chosen", "whole"),
     [
-        ([], ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
-        (None, ["dfl/fig1", "dfl/fig3b"], ["dfl"]),  # `--config only=`
-        ("", ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
-        ("  ", ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
-        ("dfl,", ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
-        ("dfl/fig3b", ["dfl/fig3b"], []),
-        (["dfl/fig3b", "dfl/fig1"], ["dfl/fig3b", "dfl/fig1"], ["dfl"]),
-        ("dfl/fig1, dfl/fig3b", ["dfl/fig1", "dfl/fig3b"], ["dfl"]),
+        ([], ["toy/fig1", "toy/fig3b"], ["toy"]),
+        (None, ["toy/fig1", "toy/fig3b"], ["toy"]),  # `--config only=`
+        ("", ["toy/fig1", "toy/fig3b"], ["toy"]),
+        ("  ", ["toy/fig1", "toy/fig3b"], ["toy"]),
+        ("toy,", ["toy/fig1", "toy/fig3b"], ["toy"]),
+        ("toy/fig3b", ["toy/fig3b"], []),
+        (["toy/fig3b", "toy/fig1"], ["toy/fig3b", "toy/fig1"], ["toy"]),
+        ("toy/fig1, toy/fig3b", ["toy/fig1", "toy/fig3b"], ["toy"]),
     ],
 )
 def test_only_is_a_list_or_a_line(config, only, chosen, whole):
@@ -52,21 +52,21 @@ def test_only_is_a_list_or_a_line(config, only, chosen, whole):
 
 
 def test_a_study_without_artefacts_is_not_dragged_in(config):
-    write_yaml(Path(config["config"]) / "experiments" / "sa" / "toy.yaml", EXPERIMENT)
-    assert Layout({**config, "only": "dfl"}).whole_studies == ["dfl"]
-    assert Layout(config).whole_studies == ["dfl"]
+    write_yaml(Path(config["config"]) / "studies" / "other" / "experiments" / "toy.yaml", EXPERIMENT)
+    assert Layout({**config, "only": "toy"}).whole_studies == ["toy"]
+    assert Layout(config).whole_studies == ["toy"]
 
 
 def test_all_files_that_experiments_are_read_from_are_inputs(config):
-    folder = Path(config["config"]) / "experiments" / "dfl"
+    folder = Path(config["config"]) / "studies" / "toy" / "experiments"
     write_yaml(folder / "ring.yaml", 'extends: line\nid: "ring_{x}"\nfor_each: {x: [1, 2]}\n')
     write_yaml(folder / "_unused.yaml", EXPERIMENT)
     write_yaml(folder.parent / "sa" / "_base.yaml", EXPERIMENT)
     write_yaml(folder.parent / "sa" / "toy.yaml", "extends: _base\n")
     made = Layout(config)
-    assert made.experiment_files(["dfl"]) == [str(folder / f"{name}.yaml") for name in ("line", "ring")]
+    assert made.experiment_files(["toy"]) == [str(folder / f"{name}.yaml") for name in ("line", "ring")]
     assert made.experiment_files(["sa"]) == [str(folder.parent / "sa" / f"{name}.yaml") for name in ("_base", "toy")]
-    assert len(made.experiment_files(["sa", "dfl"])) == 4
+    assert len(made.experiment_files(["sa", "toy"])) == 4
 
 
 def test_results_lie_under_their_scale(config):
@@ -78,28 +78,28 @@ def test_results_lie_under_their_scale(config):
 
 def test_studies_and_artefacts_can_be_asked_for_by_name(config):
     targets = Layout(config).targets()
-    fig3b = [f"results/smoke/artefacts/dfl/fig3b.{suffix}" for suffix in ("csv", "svg", "png", "json")]
-    assert sorted(targets) == ["dfl", "dfl/fig1", "dfl/fig3b"]
-    assert targets["dfl/fig3b"] == fig3b
-    assert set(fig3b) < set(targets["dfl"])
-    assert targets["dfl"][-2:] == ["results/smoke/ledgers/dfl.csv", "results/smoke/notebooks/dfl.html"]
+    fig3b = [f"results/smoke/artefacts/toy/fig3b.{suffix}" for suffix in ("csv", "svg", "png", "json")]
+    assert sorted(targets) == ["toy", "toy/fig1", "toy/fig3b"]
+    assert targets["toy/fig3b"] == fig3b
+    assert set(fig3b) < set(targets["toy"])
+    assert targets["toy"][-2:] == ["results/smoke/ledgers/toy.csv", "results/smoke/notebooks/toy.html"]
 
 
 def test_an_experiment_is_trained_by_algorithm_and_shard(config):
     made = Layout({**config, "scale": "paper"})
     assert made.runs(LINE, "json") == [
-        f"results/paper/runs/dfl/line/{algorithm}/{shard}.json"
-        for algorithm in ("fedavg", "dfl")
+        f"results/paper/runs/toy/line/{algorithm}/{shard}.json"
+        for algorithm in ("fedavg", "toy")
         for shard in ("0-3", "4-5")
     ]
-    assert made.manifests("dfl/fig3b") == made.runs(LINE, "json")
-    assert made.tables("dfl/fig3b") == made.study_tables("dfl") == ["results/paper/tables/dfl/line.parquet"]
-    assert made.tables("dfl/fig1") == made.manifests("dfl/fig1") == []
+    assert made.manifests("toy/fig3b") == made.runs(LINE, "json")
+    assert made.tables("toy/fig3b") == made.study_tables("toy") == ["results/paper/tables/toy/line.parquet"]
+    assert made.tables("toy/fig1") == made.manifests("toy/fig1") == []
 
 
 def test_data_that_depends_on_the_seed_is_prepared_by_shard(config):
     made = Layout(config)
-    e = made.experiments["dfl/line"]
+    e = made.experiments["toy/line"]
     data = f"results/smoke/data/{e.dataset_id}/0-1.npz"
     federation = f"results/smoke/federations/{e.federation_id}/0-1.npz"
     assert made.training_data(LINE) == {"dataset": data, "federation": federation}
@@ -111,8 +111,8 @@ def test_data_that_does_not_is_prepared_once(config, monkeypatch):
     entry = DATASETS["dfl_line"]
     monkeypatch.setitem(DATASETS, "dfl_line", Entry(entry.load, seeded=False, size=entry.size))
     made = Layout({**config, "scale": "paper"})
-    e = made.experiments["dfl/line"]
-    inputs = made.training_data(wildcards(study="dfl", experiment="line", algorithm="dfl", shard="4-5"))
+    e = made.experiments["toy/line"]
+    inputs = made.training_data(wildcards(study="toy", experiment="line", algorithm="toy", shard="4-5"))
     assert inputs == {
         "dataset": f"results/paper/data/{e.dataset_id}/all.npz",
         "federation": f"results/paper/federations/{e.federation_id}/4-5.npz",
@@ -142,7 +142,7 @@ def test_real_files_that_are_there_are_inputs(config, monkeypatch, tmp_path, mod
             for name in ("student-mat.csv", "student-por.csv"):
                 (folder / "student-performance" / name).write_text("")
     made = Layout({**config, "data": mode, "data_dir": str(tmp_path / "own")})
-    found = made.real_files(wildcards(dataset=made.experiments["dfl/line"].dataset_id, shard="0-1"))
+    found = made.real_files(wildcards(dataset=made.experiments["toy/line"].dataset_id, shard="0-1"))
     assert found[0] == "config/a.csv"
     assert {Path(path).relative_to(tmp_path).parts[0] for path in found[1:]} == set(expected)
 
@@ -154,25 +154,25 @@ def test_a_data_folder_that_is_not_there_is_named(config):
 
 def test_an_artefact_that_draws_samples_needs_the_first_shard(config):
     artefacts = {"fig3a": {"kind": "figure", "source": "a", "title": "b", "caption": "c", "experiments": ["line"]}}
-    file = Path(config["config"]) / "artefacts" / "dfl.yaml"
+    file = Path(config["config"]) / "studies" / "toy" / "artefacts.yaml"
     write_yaml(file, artefacts)
-    assert Layout(config).samples("dfl/fig3a") == []
+    assert Layout(config).samples("toy/fig3a") == []
     write_yaml(file, changed(artefacts, {"fig3a.data": ["line"]}))
     made = Layout({**config, "scale": "paper"})
-    dataset = made.experiments["dfl/line"].dataset_id
-    assert made.samples("dfl/fig3a") == [f"results/paper/data/{dataset}/0-3.npz"]
+    dataset = made.experiments["toy/line"].dataset_id
+    assert made.samples("toy/fig3a") == [f"results/paper/data/{dataset}/0-3.npz"]
 
 
 def test_code_is_an_input_of_what_runs_on_it(config):
     made = Layout(config)
-    e = made.experiments["dfl/line"]
+    e = made.experiments["toy/line"]
 
     def names(files):
         return {Path(f).relative_to("src/fedrepro").as_posix() for f in files}
 
     training = names(made.training_code(LINE))
     assert {"training.py", "core/rounds.py", "algorithms/fedavg.py", "models/linear.py"} <= training
-    assert "algorithms/dfl.py" not in training
+    assert "algorithms/toy.py" not in training
     prepared = names(made.dataset_code(wildcards(dataset=e.dataset_id)))
     assert {"preparation.py", "datasets/dfl_line.py"} <= prepared
     assert not {"partitions/by_client.py", "core/rounds.py"} & prepared
@@ -180,10 +180,10 @@ def test_code_is_an_input_of_what_runs_on_it(config):
     split = names(made.partition_code(wildcards(dataset=dataset, partition=partition)))
     assert {"preparation.py", "partitions/by_client.py"} <= split
     assert "datasets/dfl_line.py" not in split
-    assert {"rendering.py", "artefacts/dfl.py", "plotting.py", "tables.py"} <= names(
-        made.study_code("artefacts", "dfl")
+    assert {"rendering.py", "artefacts/toy.py", "plotting.py", "tables.py"} <= names(
+        made.study_code("artefacts", "toy")
     )
-    assert {"tables.py", "measures/dfl.py"} <= names(made.study_code("measures", "dfl"))
+    assert {"tables.py", "measures/toy.py"} <= names(made.study_code("measures", "toy"))
     assert "tables.py" in names(made.study_code("measures", "sa"))
     assert "ledger.py" in names(made.ledger_code)
     assert "notebook.py" in names(made.notebook_code)
@@ -192,10 +192,10 @@ def test_code_is_an_input_of_what_runs_on_it(config):
 
 def test_published_numbers_are_an_input_where_there_are_any(config):
     made = Layout(config)
-    assert made.study_config("dfl", "published", "csv") == []
-    published = Path(config["config"]) / "published" / "dfl.csv"
+    assert made.study_config("toy", "published", "csv") == []
+    published = Path(config["config"]) / "studies" / "toy" / "published.csv"
     write_yaml(published, "id,value\n")
-    assert made.study_config("dfl", "published", "csv") == [str(published)]
+    assert made.study_config("toy", "published", "csv") == [str(published)]
 
 
 @pytest.mark.parametrize(
