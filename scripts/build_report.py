@@ -8,9 +8,9 @@ from fedrepro.report.page import build_report
 from fedrepro.workflow.jobs import logged
 
 
-def main(results, experiments, listed, scale, studies, out):
+def main(results, experiments, folders, scale, studies, out):
     write_json(results / "assumed.json", assumed_settings(map(Path, experiments)))
-    write_json(results / "errata.json", errata(results / "ledger.csv", Path(listed[0]) if listed else None))
+    write_json(results / "errata.json", errata(results / "ledger.csv", [Path(folder) for folder in folders]))
     build_report(results, out, scale=scale, studies=studies)
 
 
@@ -18,4 +18,4 @@ if "snakemake" in globals():
     with logged(snakemake.log[0]):
         p = snakemake.params
         page = Path(snakemake.output.page)
-        main(page.parents[1], snakemake.input.experiments, snakemake.input.errata, p.scale, p.studies, page)
+        main(page.parents[1], snakemake.input.experiments, p.folders, p.scale, p.studies, page)

@@ -1,12 +1,11 @@
 """Needs LAYOUT. Makes failures.json and, of a run in which jobs failed, the report of what is there."""
 
-from fedrepro.workflow import failures, run_lock as running
 from fedrepro.files import check_writable
-from fedrepro.workflow import warm
+from fedrepro.workflow import failures, run_lock, warm
 from fedrepro.workflow.scheduling import lift_rate_limit
 
 if workflow.is_main_process:
-    running.clear_left_overs(LAYOUT.results, lambda text: print(text, file=sys.stderr))
+    run_lock.clear_left_overs(LAYOUT.results, lambda text: print(text, file=sys.stderr))
     if warm.wanted_early():
         warm.start()
 elif warm.several_asked_for(sys.argv):
@@ -16,7 +15,7 @@ elif warm.several_asked_for(sys.argv):
 onstart:
     lift_rate_limit(workflow)
     try:
-        running.hold(LAYOUT.results)
+        run_lock.hold(LAYOUT.results)
         check_writable(Path(LAYOUT.results))
         failures.forget(Path(LAYOUT.results))
         if workflow.local_exec:

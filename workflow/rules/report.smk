@@ -28,6 +28,7 @@ rule build_report:
     params:
         scale=LAYOUT.scale,
         studies=LAYOUT.chosen_studies,
+        folders=[str(LAYOUT.declared[study].folder) for study in LAYOUT.chosen_studies],
     message:
         "build report"
     script:

@@ -96,6 +96,12 @@ def artefact_module(study: str, artefact: str) -> str:
     raise UserError(f"artefact '{study}/{artefact}': no function of that name in studies/{study}/artefacts*.py")
 
 
+def result_modules() -> list[str]:
+    """The modules of all studies that derive measures and draw artefacts."""
+    found = [path for name in ("measures", "artefacts") for path in sorted(PACKAGE.glob(f"studies/*/{name}*.py"))]
+    return [f"fedrepro.studies.{path.parent.name}.{path.stem}" for path in found]
+
+
 @functools.cache
 def label(name: str) -> str:
     """A method's name as figures and tables show it: the `label` of its class, read without importing it."""

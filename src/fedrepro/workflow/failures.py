@@ -1,7 +1,7 @@
-"""What a run that failed leaves: failures.json, and a report of what is there that says what is missing and why.
+"""Failed runs: failures.json, and a report of the finished results that says what is missing and why.
 
-Jobs that do not depend on a failed one go on (`keep-going`); the report's own job never starts then, so the page is
-built once at the end of the run, from the results that were made.
+Jobs that do not depend on a failed one go on (`keep-going`), but the job of the report never starts. The page is therefore
+built at the end of the run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOG_LINES = 30
 
 
 def forget(results: Path) -> None:
-    """A new run begins."""
+    """Delete the previous run's failures.json."""
     (results / "failures.json").unlink(missing_ok=True)
 
 
@@ -50,10 +50,12 @@ def report(layout: Any, records: list[dict[str, Any]]) -> Path | None:
     from fedrepro.report.page import build_report
 
     not_run = {message for record in records for message in (*record["not_run"], record["job"])}
-    judged = [results / "ledgers" / f"{s}.csv" for s in layout.whole_studies if f"judge {s}" not in not_run]
-    merge([path for path in judged if path.exists()], results / "ledger.csv")
+    ledgers = {path: path.relative_to(results / "ledgers").with_suffix("") for path in map(Path, layout.ledgers)}
+    judged = [path for path, name in ledgers.items() if f"judge {name}" not in not_run and path.exists()]
+    merge(judged, results / "ledger.csv")
     write_json(results / "assumed.json", assumed_settings(map(Path, layout.experiment_files(layout.chosen_studies))))
-    write_json(results / "errata.json", errata(results / "ledger.csv", layout.folder / "errata.yaml"))
+    folders = [layout.declared[study].folder for study in layout.chosen_studies]
+    write_json(results / "errata.json", errata(results / "ledger.csv", folders))
     return build_report(
         results, Path(layout.at("report/index.html")), scale=layout.scale, studies=layout.chosen_studies
     )

@@ -17,22 +17,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from fedrepro.core import parts
 from fedrepro.evidence import provenance
-from fedrepro.workflow import code_inputs as sources
+from fedrepro.workflow import code_inputs
 from fedrepro.workflow.warm import VARIABLE
 
 LARGEST_REQUEST = 2**20
-SOURCES = Path(__file__).parents[2]  # the package
-#: folders with one module per study
-PARTS = ("measures", "artefacts")
 #: imported before the first job: all that jobs import, at their start or later
 MODULES = (
     "snakemake.script",
-    *(
-        f"fedrepro.{name}"
-        for name in ("jobs", "fetch", "training", "preparation", "rendering", "tables", "ledger", "execution", "report")
-    ),
-    *(f"fedrepro.{part}.{path.stem}" for part in PARTS for path in sorted((SOURCES / part).glob("[!_]*.py"))),
+    "fedrepro.data.fetch",
+    "fedrepro.data.preparation",
+    "fedrepro.evidence.ledger",
+    "fedrepro.evidence.tables",
+    "fedrepro.report.page",
+    "fedrepro.report.rendering",
+    "fedrepro.workflow.jobs",
+    "fedrepro.workflow.run_notebook",
+    "fedrepro.workflow.train_job",
+    *(module for kind in parts.SHARED for module in parts.modules(kind).values()),
+    *parts.result_modules(),
     "jsonschema",
     "torch._dynamo",
     "pyarrow.parquet",
@@ -72,7 +76,7 @@ def serve(address: str) -> None:
     for name in MODULES:
         with contextlib.suppress(Exception):  # a job that needs it reports the error
             importlib.import_module(name)
-    sources.read_all()
+    code_inputs.read_all()
     provenance.versions()
     gc.freeze()  # a job's garbage collection would write to, and so copy, the memory that forks share
     waker, bell = socket.socketpair()
@@ -200,7 +204,7 @@ def _end(pid: int) -> None:
 
 def _stamp() -> int:
     """Changes with every source file of the package."""
-    files = (os.path.join(folder, name) for folder, _, names in os.walk(SOURCES) for name in names)
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(parts.PACKAGE) for name in names)
     return hash(tuple(sorted((path, os.stat(path).st_mtime_ns) for path in files if path.endswith(".py"))))
 
 
