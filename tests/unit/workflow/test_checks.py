@@ -87,11 +87,11 @@ def test_the_small_experiment_passes():
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"dataset.name": "dfl_lin"}, "dataset.name: 'dfl_lin' is unknown; did you mean 'dfl_line'?"),
+        ({"dataset.name": "dfl_lin"}, "dataset.name: dataset 'dfl_lin' is unknown; did you mean 'dfl_line'?"),
         ({"dataset.sample": 3}, "unknown key 'dataset.sample'; did you mean 'samples'?"),
         ({"dataset.samples": -3}, "dataset.samples: -3 is too small"),
-        ({"partition.name": "by_clint"}, "partition.name: 'by_clint' is unknown; did you mean 'by_client'?"),
-        ({"model.name": "liner"}, "model.name: 'liner' is unknown; did you mean 'linear'?"),
+        ({"partition.name": "by_clint"}, "partition.name: partition 'by_clint' is unknown; did you mean 'by_client'?"),
+        ({"model.name": "liner"}, "model.name: model 'liner' is unknown; did you mean 'linear'?"),
         ({"model.bias": "yes"}, "model.bias: 'yes' is not of type boolean"),
         ({"algorithms": {"fedavgg": {}}}, "algorithms.fedavgg: algorithm 'fedavgg' is unknown; did you mean 'fedavg'?"),
         (
@@ -106,11 +106,7 @@ def test_the_small_experiment_passes():
             "algorithms.fedavg (decay=2): FedAvg: decay = 2.0: must lie in (0, 1]",
         ),
         ({"algorithms.fedavg.variants": {"a": {"mu": 1}}}, "unknown key 'algorithms.fedavg.mu'"),
-        ({"algorithms.dfl.server_steps": 0}, "algorithms.dfl: DFL: server_steps = 0: T_S must be at least 1"),
-        (
-            {"algorithms.dfl": {"servers": 4, "graph": "edges", "edges": [[0, 1], [2, 3]]}},
-            "algorithms.dfl: DFL: graph is not connected (Assumption 1): the servers fall into [0, 1] | [2, 3]",
-        ),
+        ({"algorithms": {"hm1": {}}}, "algorithms.hm1: algorithm 'hm1' is unknown"),  # of another study
     ],
 )
 def test_names_the_file_the_key_and_the_nearest_name(changes, says):

@@ -9,13 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from fedrepro.core.experiment import SCALES
+from fedrepro.core import parts
+from fedrepro.core.config import ROOT
+from fedrepro.core.experiment import SCALES, load_artefacts, load_experiments
 from fedrepro.data.dataset import Entry
-from fedrepro.data.datasets import DATASETS
 from fedrepro.errors import UserError
 from fedrepro.workflow import layout
 from fedrepro.workflow.layout import PLACES, Layout
-from tests.configs import EXPERIMENT, changed, write_config, write_yaml
+from tests.configs import EXPERIMENT, changed, write_config, write_study, write_yaml
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_only_is_a_list_or_a_line(config, only, chosen, whole):
 
 
 def test_a_study_without_artefacts_is_not_dragged_in(config):
-    write_yaml(Path(config["config"]) / "studies" / "other" / "experiments" / "toy.yaml", EXPERIMENT)
+    write_yaml(write_study(Path(config["config"]), "other") / "experiments" / "ring.yaml", EXPERIMENT)
     assert Layout({**config, "only": "toy"}).whole_studies == ["toy"]
     assert Layout(config).whole_studies == ["toy"]
 
@@ -61,12 +62,13 @@ def test_all_files_that_experiments_are_read_from_are_inputs(config):
     folder = Path(config["config"]) / "studies" / "toy" / "experiments"
     write_yaml(folder / "ring.yaml", 'extends: line\nid: "ring_{x}"\nfor_each: {x: [1, 2]}\n')
     write_yaml(folder / "_unused.yaml", EXPERIMENT)
-    write_yaml(folder.parent / "sa" / "_base.yaml", EXPERIMENT)
-    write_yaml(folder.parent / "sa" / "toy.yaml", "extends: _base\n")
+    other = write_study(Path(config["config"]), "other") / "experiments"
+    write_yaml(other / "_base.yaml", EXPERIMENT)
+    write_yaml(other / "ring.yaml", "extends: _base\n")
     made = Layout(config)
     assert made.experiment_files(["toy"]) == [str(folder / f"{name}.yaml") for name in ("line", "ring")]
-    assert made.experiment_files(["sa"]) == [str(folder.parent / "sa" / f"{name}.yaml") for name in ("_base", "toy")]
-    assert len(made.experiment_files(["sa", "toy"])) == 4
+    assert made.experiment_files(["other"]) == [str(other / f"{name}.yaml") for name in ("_base", "ring")]
+    assert len(made.experiment_files(["other", "toy"])) == 4
 
 
 def test_results_lie_under_their_scale(config):
@@ -89,11 +91,11 @@ def test_an_experiment_is_trained_by_algorithm_and_shard(config):
     made = Layout({**config, "scale": "paper"})
     assert made.runs(LINE, "json") == [
         f"results/paper/runs/toy/line/{algorithm}/{shard}.json"
-        for algorithm in ("fedavg", "toy")
+        for algorithm in ("fedavg", "fedpd")
         for shard in ("0-3", "4-5")
     ]
     assert made.manifests("toy/fig3b") == made.runs(LINE, "json")
-    assert made.tables("toy/fig3b") == made.study_tables("toy") == ["results/paper/tables/toy/line.parquet"]
+    assert made.tables("toy/fig3b") == ["results/paper/tables/toy/line.parquet"]
     assert made.tables("toy/fig1") == made.manifests("toy/fig1") == []
 
 
@@ -108,11 +110,11 @@ def test_data_that_depends_on_the_seed_is_prepared_by_shard(config):
 
 
 def test_data_that_does_not_is_prepared_once(config, monkeypatch):
-    entry = DATASETS["dfl_line"]
-    monkeypatch.setitem(DATASETS, "dfl_line", Entry(entry.load, seeded=False, size=entry.size))
+    entry = parts.dataset("dfl_line")
+    monkeypatch.setattr(parts, "dataset", lambda name: Entry(entry.load, seeded=False, size=entry.size))
     made = Layout({**config, "scale": "paper"})
     e = made.experiments["toy/line"]
-    inputs = made.training_data(wildcards(study="toy", experiment="line", algorithm="toy", shard="4-5"))
+    inputs = made.training_data(wildcards(study="toy", experiment="line", algorithm="fedpd", shard="4-5"))
     assert inputs == {
         "dataset": f"results/paper/data/{e.dataset_id}/all.npz",
         "federation": f"results/paper/federations/{e.federation_id}/4-5.npz",
@@ -133,8 +135,8 @@ def test_data_that_does_not_is_prepared_once(config, monkeypatch):
 )
 def test_real_files_that_are_there_are_inputs(config, monkeypatch, tmp_path, mode, cached, own, expected):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    entry = DATASETS["dfl_line"]
-    monkeypatch.setitem(DATASETS, "dfl_line", dataclasses.replace(entry, files="student", reads=("config/a.csv",)))
+    entry = dataclasses.replace(parts.dataset("dfl_line"), files="student", reads=("config/a.csv",))
+    monkeypatch.setattr(parts, "dataset", lambda name: entry)
     (tmp_path / "own").mkdir()
     for there, folder in ((cached, tmp_path / "cache" / "fedrepro" / "data"), (own, tmp_path / "own")):
         if there:
@@ -171,31 +173,62 @@ def test_code_is_an_input_of_what_runs_on_it(config):
         return {Path(f).relative_to("src/fedrepro").as_posix() for f in files}
 
     training = names(made.training_code(LINE))
-    assert {"training.py", "core/rounds.py", "algorithms/fedavg.py", "models/linear.py"} <= training
-    assert "algorithms/toy.py" not in training
+    assert {"workflow/train_job.py", "core/rounds.py", "algorithms/fedavg.py", "models/linear.py"} <= training
+    assert "algorithms/fedpd.py" not in training
     prepared = names(made.dataset_code(wildcards(dataset=e.dataset_id)))
-    assert {"preparation.py", "datasets/dfl_line.py"} <= prepared
-    assert not {"partitions/by_client.py", "core/rounds.py"} & prepared
+    assert {"data/preparation.py", "data/datasets/dfl_line.py"} <= prepared
+    assert not {"data/partitions/by_client.py", "core/rounds.py"} & prepared
     dataset, partition = e.federation_id.split("/")
     split = names(made.partition_code(wildcards(dataset=dataset, partition=partition)))
-    assert {"preparation.py", "partitions/by_client.py"} <= split
-    assert "datasets/dfl_line.py" not in split
-    assert {"rendering.py", "artefacts/toy.py", "plotting.py", "tables.py"} <= names(
-        made.study_code("artefacts", "toy")
-    )
-    assert {"tables.py", "measures/toy.py"} <= names(made.study_code("measures", "toy"))
-    assert "tables.py" in names(made.study_code("measures", "sa"))
-    assert "ledger.py" in names(made.ledger_code)
-    assert "notebook.py" in names(made.notebook_code)
-    assert {"report/__init__.py", "report/page.html.j2", "report/page.css", "register.py"} <= names(made.report_code)
+    assert {"data/preparation.py", "data/partitions/by_client.py"} <= split
+    assert "data/datasets/dfl_line.py" not in split
+    assert names(made.measures_code("toy")) >= {"evidence/tables.py"}  # it has no measures of its own
+    assert "evidence/ledger.py" in names(made.ledger_code)
+    assert "report/notebook.py" in names(made.notebook_code)
+    page = {"report/page.py", "report/page.html.j2", "report/page.css", "evidence/assumptions.py"}
+    assert page <= names(made.report_code)
+
+
+def test_code_of_committed_studies_is_their_own(config):
+    """Every artefact and measure of a study depends on that study alone."""
+    made = Layout(config)
+    committed = load_experiments(ROOT / "config", "smoke")
+    for artefact in load_artefacts(ROOT / "config", committed):
+        study = artefact.split("/")[0]
+        files = [*made.artefact_code(artefact), *made.measures_code(study)]
+        own = {f.split("/")[3] for f in files if f.startswith("src/fedrepro/studies/")}
+        assert own == {study}
+
+
+CLAIMS = """
+study: toy
+claims:
+- {id: on_line, source: a, statement: b, kind: threshold, measured_on: synthetic, at_most: 1, ours: {experiment: line, algorithm: fedavg, metric: loss}}
+- {id: sum, source: a, statement: b, kind: consistency, expression: x, numbers: {x: 1}, stated: 1, tolerance: {absolute: 0}}
+"""
+
+
+def test_one_artefact_is_judged_by_the_claims_that_rest_on_it(config):
+    write_yaml(Path(config["config"]) / "studies" / "toy" / "claims.yaml", CLAIMS)
+    made = Layout({**config, "only": "toy/fig3b"})
+    assert made.ledgers == ["results/smoke/ledgers/toy/fig3b.csv"]
+    asked = wildcards(ledger="toy/fig3b")
+    assert made.asked_claims(asked) == ["on_line"]
+    assert made.judging(asked)["tables"] == ["results/smoke/tables/toy/line.parquet"]
+    assert made.judging(asked)["claims"] == [f"{config['config']}/studies/toy/claims.yaml"]
+    assert made.resting_on("toy/fig1") == []
+    assert made.targets()["toy/fig3b"][-1] == "results/smoke/ledgers/toy/fig3b.csv"
+    whole = Layout(config)
+    assert whole.ledgers == ["results/smoke/ledgers/toy.csv"]
+    assert whole.asked_claims(wildcards(ledger="toy")) is None
 
 
 def test_published_numbers_are_an_input_where_there_are_any(config):
     made = Layout(config)
-    assert made.study_config("toy", "published", "csv") == []
+    assert made.study_files("published.csv", "toy") == []
     published = Path(config["config"]) / "studies" / "toy" / "published.csv"
     write_yaml(published, "id,value\n")
-    assert made.study_config("toy", "published", "csv") == [str(published)]
+    assert made.study_files("published.csv", "toy") == [str(published)]
 
 
 @pytest.mark.parametrize(

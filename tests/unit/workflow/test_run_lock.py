@@ -15,7 +15,7 @@ from fedrepro.workflow import run_lock as running
 
 HOLD = """
 import sys
-from fedrepro import running
+from fedrepro.workflow import run_lock as running
 running.hold(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fedrepro.core import parts
 from fedrepro.core.config import ROOT
 from fedrepro.workflow.warm import STARTUP, VARIABLE, process, several_asked_for
 
@@ -23,7 +24,7 @@ import sys
 from pathlib import Path
 import fedrepro.workflow.warm.process as warm
 warm.MODULES = ("json",)
-warm.SOURCES = Path(sys.argv[2])
+warm.parts.PACKAGE = Path(sys.argv[2])
 warm.serve(sys.argv[1])
 """
 #: as snakemake writes them: first the object, then the script
@@ -205,4 +206,5 @@ def test_what_is_imported_beforehand_exists():
     """Imports that fail are passed over in the warm process."""
     missing = [name for name in process.MODULES if importlib.util.find_spec(name) is None]
     assert missing == []
-    assert "fedrepro.studies.dfl.measures" in process.MODULES
+    assert {"fedrepro.algorithms.fedavg", "fedrepro.models.mlp", "fedrepro.data.datasets.mnist"} <= set(process.MODULES)
+    assert set(parts.result_modules()) <= set(process.MODULES)
