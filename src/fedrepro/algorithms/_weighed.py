@@ -7,14 +7,16 @@ own; here are the means to weigh the clients' models by them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Problem
+from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.core.task import Task
 
@@ -23,34 +25,40 @@ from fedrepro.core.task import Task
 class Weighed(FedAvg):
     """FedAvg's local steps; the upload has F_k at the server's model, which is where these methods want it."""
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         w, local = super().client_update(task, message, local, batches)
         return (w, training_loss(task, message, batches)), local
 
 
 @torch.no_grad()
-def training_loss(task: Task, w: Params, batches) -> Tensor:
+def training_loss(task: Task, w: Params, batches: Batches) -> Tensor:
     """F_k(w), a scalar."""
     if batches.whole is not None:
         return task.loss(w, batches.whole)
-    total, count = 0.0, 0.0
+    total: Any = 0.0
+    count: Any = 0.0
     for batch in batches.head(min(batches.steps, batches.steps_per_epoch)):
         size = len(batch.y) if batch.weight is None else batch.weight.sum()
         total, count = total + size * task.loss(w, batch), count + size
     return total / count
 
 
-def averaged(uploads: Uploads, weights: Sequence[float]) -> tuple[Params, Tensor]:
+def averaged(uploads: Uploads[Any], weights: Sequence[float]) -> tuple[Params, Tensor]:
     """(Σ weights_k w_k, the losses [C] in float64), one client at a time: FedAvg's average, to the last bit."""
     if uploads.together:
         models, losses = uploads.stack()
         return weighted_sum(Uploads(iter(()), models), weights), losses.to("cpu", torch.float64)
-    losses = []
-    w = weighted_sum((w_k for w_k, loss in uploads if losses.append(loss) is None), weights)
-    return w, torch.stack(losses).to("cpu", torch.float64)
+    seen: list[Tensor] = []
+
+    def models_alone() -> Iterator[Params]:
+        for w_k, loss in uploads:
+            seen.append(loss)
+            yield w_k
+
+    return weighted_sum(models_alone(), weights), torch.stack(seen).to("cpu", torch.float64)
 
 
-def stacked(uploads: Uploads) -> tuple[Params, Tensor]:
+def stacked(uploads: Uploads[Any]) -> tuple[Params, Tensor]:
     """(the clients' models with the clients as first axis, their losses [C] in float64)."""
     models, losses = uploads.stack()
     return models, losses.to("cpu", torch.float64)

@@ -9,14 +9,16 @@ only their λ ascends. λ starts at p_k. The last iterate is returned; Mohri et 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from fedrepro.algorithms._weighed import Weighed, stacked, towards
-from fedrepro.core.algorithm import Metric, Trial
+from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial
+from fedrepro.core.params import Params, Uploads
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,14 @@ class AFL(Weighed):
     server_only: ClassVar[frozenset[str]] = frozenset(["gamma"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "gamma": 0.1}, {"lr": 0.1, "gamma": 0.01}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.gamma >= 0, "gamma", "the step of λ must not be negative")
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         return {"w": w, "lambda": torch.from_numpy(problem.weights).double()}
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         models, losses = stacked(uploads)
         mixture, who = state["lambda"].clone(), torch.from_numpy(cohort.clients)
         total = float(mixture[who].sum())
@@ -41,7 +43,7 @@ class AFL(Weighed):
         mixture[who] += self.gamma * losses
         return {**state, "w": towards(state["w"], models, shares), "lambda": onto_simplex(mixture)}
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterable[Metric]:
         yield Metric("largest_lambda", float(state["lambda"].max()))
         yield Metric("devices_with_lambda", int((state["lambda"] > 0).sum()))
 

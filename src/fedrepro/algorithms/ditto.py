@@ -12,10 +12,13 @@ one step length for both. A client that is not asked keeps its v.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Trial
+from fedrepro.core.algorithm import Problem, State, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params
+from fedrepro.core.task import Task
 
 
 @dataclass(frozen=True)
@@ -23,14 +26,14 @@ class Ditto(FedAvg):
     strength: float = 0.1  # λ
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "strength": 0.5}, {"lr": 0.1, "strength": 0.1}), gradients=10)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.strength >= 0, "strength", "the weight λ must not be negative")
 
-    def init_client(self, problem, client, w):
+    def init_client(self, problem: Problem, client: int, w: Params) -> Any:
         return w
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         upload, _ = super().client_update(task, message, None, batches)
         v = local.clone()
         for t, batch in enumerate(batches):
@@ -38,5 +41,5 @@ class Ditto(FedAvg):
             v = v.descend(g, self.step(batches, t))
         return upload, v
 
-    def model(self, state, local, client):
+    def model(self, state: State, local: Any, client: int) -> Params:
         return state["w"] if local is None else local

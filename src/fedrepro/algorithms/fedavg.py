@@ -7,11 +7,14 @@ average if they were drawn with probability p_k, or K/|S| · p_k if they were dr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from fedrepro.core.algorithm import Algorithm, Trial
-from fedrepro.core.federation import Batches
-from fedrepro.core.params import Params, weighted_sum
+from torch import Tensor
+
+from fedrepro.core.algorithm import Algorithm, Cohort, State, Trial
+from fedrepro.core.federation import Batch, Batches
+from fedrepro.core.params import Params, Uploads, weighted_sum
+from fedrepro.core.task import Task
 
 
 @dataclass(frozen=True)
@@ -20,26 +23,26 @@ class FedAvg(Algorithm):
     decay: float = 1.0  # the step is lr · decay^round
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "decay": 0.9}, {"lr": 0.1, "decay": 0.8}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.require(self.lr > 0, "lr", "the step must be positive")
         self.require(0 < self.decay <= 1, "decay", "must lie in (0, 1]")
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         w = message.clone()
         for t, batch in enumerate(batches):
             g = self.direction(task, w, batch, message)
             w = w.descend(g, self.step(batches, t))
         return w, local
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         return {**state, "w": weighted_sum(uploads, cohort.weights)}
 
-    def direction(self, task, w: Params, batch, w_server: Params) -> Params:
+    def direction(self, task: Task, w: Params, batch: Batch, w_server: Params) -> Params:
         """What a local step goes against: ∇F_k(w)."""
         return task.gradient(w, batch)
 
-    def step(self, batches: Batches, t: int):
-        """The length of the local step t (counted from 0) of a round, whose batches know round and epoch."""
+    def step(self, batches: Batches | Cohort, t: int) -> float | Tensor:
+        """The length of the local step t (counted from 0); batches know their round and epoch, a cohort its round."""
         # In a grid over the decay it is a tensor, which must not decide; a constant step is not computed anew.
         constant = isinstance(self.decay, float) and self.decay == 1.0
         return self.lr if constant else self.lr * self.decay**batches.round

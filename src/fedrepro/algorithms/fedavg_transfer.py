@@ -5,11 +5,13 @@ and use the server's model as it is. Without newcomers this is FedAvg.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Trial
-from fedrepro.core.params import weighted_sum
+from fedrepro.core.algorithm import Cohort, Problem, State, Trial
+from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.errors import UserError
 
 
@@ -20,22 +22,22 @@ class FedAvgTransfer(FedAvg):
     server_only = FedAvg.server_only | {"newcomers"}
     trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.newcomers >= 0, "newcomers", "must not be negative")
 
-    def resolve(self, problem):
+    def resolve(self, problem: Problem) -> Self:
         devices = len(problem.federation)
         if self.newcomers >= devices:
             raise UserError(f"{type(self).__name__}: newcomers = {self.newcomers}: there are {devices} devices")
         return self
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         return {**super().init(problem, w), "old": len(problem.federation) - self.newcomers}
 
-    def participants(self, state, clients):
+    def participants(self, state: State, clients: np.ndarray) -> np.ndarray:
         return clients[clients < state["old"]] if self.newcomers else clients
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         weights = cohort.weights / cohort.weights.sum() if self.newcomers else cohort.weights
         return {**state, "w": weighted_sum(uploads, weights)}

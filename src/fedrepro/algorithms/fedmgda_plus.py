@@ -12,14 +12,15 @@ is server_lr times the mean length of the updates, so that equal lengths and eps
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from fedrepro.algorithms._weighed import towards
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Trial
+from fedrepro.core.algorithm import Cohort, State, Trial
+from fedrepro.core.params import Uploads
 
 PRECISION = 1e-14  # of ½‖d‖², which is at most ½
 
@@ -32,12 +33,12 @@ class FedMGDAPlus(FedAvg):
     server_only: ClassVar[frozenset[str]] = frozenset(["epsilon", "server_lr"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1, "epsilon": 0.2}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(0 <= self.epsilon <= 1, "epsilon", "must lie in [0, 1]")
         self.require(self.server_lr > 0, "server_lr", "the step must be positive")
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         models = uploads.stack()
         updates = (models.flatten(stacked=True) - state["w"].flatten()).to("cpu", torch.float64)
         lengths = updates.norm(dim=1)

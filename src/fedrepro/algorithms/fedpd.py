@@ -15,14 +15,17 @@ as do all methods here, so that they differ in one thing at a time. Models are f
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric, Trial
-from fedrepro.core.params import Params
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params, Uploads
+from fedrepro.core.task import Task
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class FedPD(Algorithm):
     server_only = frozenset(["record_every"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "gamma": 0.5}, {"lr": 0.1, "start": "own"}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for key in ("lr", "gamma", "server_step"):
             self.require(getattr(self, key) > 0, key, "must be positive")
         self.require(self.ridge >= 0, "ridge", "must not be negative")
@@ -46,14 +49,14 @@ class FedPD(Algorithm):
         self.require(self.local_steps is None or self.local_steps >= 1, "local_steps", "at least one step is needed")
         self.require(self.record_every >= 0, "record_every", "must not be negative (0: never)")
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         return {"w": w}
 
-    def init_client(self, problem, client, w):
+    def init_client(self, problem: Problem, client: int, w: Params) -> Any:
         x = w.flatten()
         return {"dual": torch.zeros_like(x)} | ({"x": x} if self.start == "own" else {})
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         x0, dual = message.flatten(), local["dual"]
         x, clipped = self.oracle(task, message, x0, local, batches)
         dual = dual + self.server_step * self.gamma * (x - x0)
@@ -61,7 +64,7 @@ class FedPD(Algorithm):
         size = x0.new_tensor(batches.size or 0.0)  # of a Poisson batch, expected: the privacy account wants it
         return {"x0": x + dual / self.gamma, "dual": dual, "clipped": clipped, "batch": size}, local
 
-    def oracle(self, task, shape: Params, x0: Tensor, local, batches) -> tuple[Tensor, Tensor]:
+    def oracle(self, task: Task, shape: Params, x0: Tensor, local: Any, batches: Batches) -> tuple[Tensor, Tensor]:
         """x_i of this round [P], and the share of its gradients that were clipped."""
         x = local["x"] if self.start == "own" else x0
         found, clipped = x, x0.new_zeros(())
@@ -78,7 +81,7 @@ class FedPD(Algorithm):
         """The gradient that is used, and whether it was clipped."""
         return h, 0.0
 
-    def move(self, x: Tensor, h: Tensor, q: int, batches) -> Tensor:
+    def move(self, x: Tensor, h: Tensor, q: int, batches: Batches) -> Tensor:
         """Step q (from 0)."""
         return x - self.lr * h
 
@@ -86,10 +89,10 @@ class FedPD(Algorithm):
         """What the oracle would return if step q, which led to x, were its last."""
         return x
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         return {**state, **self.aggregate(state["w"], uploads.stack(), cohort)}
 
-    def aggregate(self, w: Params, uploaded: dict[str, Tensor], cohort) -> dict:
+    def aggregate(self, w: Params, uploaded: dict[str, Tensor], cohort: Cohort) -> State:
         """The new x₀, with the duals [K, P] that led to it, the share of clipped gradients and the batch size."""
         weights = torch.as_tensor(cohort.weights).to(uploaded["x0"])
         x0 = w.flatten()
@@ -97,7 +100,7 @@ class FedPD(Algorithm):
         means = {name: uploaded[name].mean() for name in ("clipped", "batch")}
         return {"w": w.unflatten(x0), "duals": uploaded["dual"], **means}
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterable[Metric]:
         """How far it is from a fixed point, where λ_i + ∇F_i(x₀) = 0 for every node and Σ λ_i = 0."""
         if not self.record_every or round % self.record_every or round == 0:
             return

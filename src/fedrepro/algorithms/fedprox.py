@@ -7,6 +7,9 @@ from typing import ClassVar
 
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Trial
+from fedrepro.core.federation import Batch
+from fedrepro.core.params import Params
+from fedrepro.core.task import Task
 
 
 @dataclass(frozen=True)
@@ -14,9 +17,9 @@ class FedProx(FedAvg):
     mu: float = 0.25
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "mu": 0.5}, {"lr": 0.1, "mu": 2.0}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.mu >= 0, "mu", "the proximal weight must not be negative")
 
-    def direction(self, task, w, batch, w_server):
+    def direction(self, task: Task, w: Params, batch: Batch, w_server: Params) -> Params:
         return task.gradient(w, batch).add(w - w_server, alpha=self.mu)

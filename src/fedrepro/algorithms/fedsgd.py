@@ -7,10 +7,12 @@ A client that is given several batches sends the mean of their gradients at the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from fedrepro.core.algorithm import Algorithm, Trial
-from fedrepro.core.params import Params, weighted_sum
+from fedrepro.core.algorithm import Algorithm, Cohort, State, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params, Uploads, weighted_sum
+from fedrepro.core.task import Task
 
 
 @dataclass(frozen=True)
@@ -19,14 +21,14 @@ class FedSGD(Algorithm):
     queries: int = 0  # 0: all batches of the round
     trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.require(self.lr > 0, "lr", "the step must be positive")
         self.require(self.queries >= 0, "queries", "must not be negative (0: all batches)")
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         return self.mean_gradient(task, message, batches), local
 
-    def mean_gradient(self, task, w: Params, batches) -> Params:
+    def mean_gradient(self, task: Task, w: Params, batches: Batches) -> Params:
         batches = batches.head(self.queries) if self.queries else batches
         gradients = (task.gradient(w, batch) for batch in batches)
         total = next(gradients)
@@ -34,5 +36,5 @@ class FedSGD(Algorithm):
             total = total + g
         return total * (1 / len(batches))
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         return {**state, "w": state["w"].add(weighted_sum(uploads, cohort.weights), alpha=-self.lr)}

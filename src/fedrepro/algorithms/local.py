@@ -6,22 +6,25 @@ The server's model is the weighted average of what the clients last sent, for re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Trial
+from fedrepro.core.algorithm import Problem, State, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params
+from fedrepro.core.task import Task
 
 
 @dataclass(frozen=True)
 class Local(FedAvg):
     trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}))
 
-    def init_client(self, problem, client, w):
+    def init_client(self, problem: Problem, client: int, w: Params) -> Any:
         return w
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         w, _ = super().client_update(task, local, None, batches)
         return w, w
 
-    def model(self, state, local, client):
+    def model(self, state: State, local: Any, client: int) -> Params:
         return state["w"] if local is None else local

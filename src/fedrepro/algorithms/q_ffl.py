@@ -11,12 +11,13 @@ authors' code adds 1e-10 to the losses, and so does this.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
 from fedrepro.algorithms._weighed import Weighed, stacked, towards
-from fedrepro.core.algorithm import Trial
+from fedrepro.core.algorithm import Cohort, State, Trial
+from fedrepro.core.params import Uploads
 
 SMALLEST = 1e-10
 
@@ -28,13 +29,13 @@ class QFFL(Weighed):
     server_only: ClassVar[frozenset[str]] = frozenset(["q"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "q": 1.0}, {"lr": 0.1, "q": 0.1}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.q >= 0, "q", "must not be negative")
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         models, losses = stacked(uploads)
-        lipschitz = 1 / self.step(cohort, 0)  # of what it is given, FedAvg's step reads the round alone
+        lipschitz = 1 / self.step(cohort, 0)
         moved = (state["w"].flatten() - models.flatten(stacked=True)).square().sum(1).to("cpu", torch.float64)
         f = losses + SMALLEST
         p = torch.from_numpy(cohort.weights)

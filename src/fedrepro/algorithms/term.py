@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from fedrepro.algorithms._weighed import Weighed, stacked, towards
-from fedrepro.core.algorithm import Trial
+from fedrepro.core.algorithm import Cohort, Problem, State, Trial
+from fedrepro.core.params import Params, Uploads
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,14 @@ class TERM(Weighed):
     server_only: ClassVar[frozenset[str]] = frozenset(["t"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.t > 0, "t", "the tilt must be positive")
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         return {"w": w, "log_mean": None}
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         models, losses = stacked(uploads)
         state, losses = self.tilted(state, losses, cohort)
         log_weights = torch.from_numpy(cohort.weights).log() + self.t * losses
@@ -45,6 +46,6 @@ class TERM(Weighed):
         log_mean = now if before is None else float(np.logaddexp(before, now)) - math.log(2)
         return {**state, "w": towards(state["w"], models, (log_weights - log_mean).exp()), "log_mean": log_mean}
 
-    def tilted(self, state, losses: Tensor, cohort) -> tuple[dict, Tensor]:
+    def tilted(self, state: State, losses: Tensor, cohort: Cohort) -> tuple[State, Tensor]:
         """The losses that the tilt works on: each device's own."""
         return state, losses

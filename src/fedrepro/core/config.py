@@ -30,27 +30,27 @@ SCHEMAS = ROOT / "workflow" / "schemas"
 
 #: what reads YAML's characters: in C where PyYAML has it, ten times as fast; composing and constructing stay in Python
 if yaml.__with_libyaml__:
-    from yaml.cyaml import CParser
+    from yaml._yaml import CParser
 
-    class _Reader(Composer, CParser, SafeConstructor, Resolver):
-        def __init__(self, stream: str):
+    class _FastReader(Composer, CParser, SafeConstructor, Resolver):
+        def __init__(self, stream: str) -> None:
             CParser.__init__(self, stream)
             for part in (Composer, SafeConstructor, Resolver):
                 part.__init__(self)
 
-else:
-    _Reader = yaml.SafeLoader
+
+_Reader: Any = _FastReader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 class _Loader(_Reader):
     """Safe YAML without the two things a config never needs: duplicate keys and aliases (which can explode)."""
 
-    def compose_node(self, parent, index):
+    def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             raise UserError(f"line {self.peek_event().start_mark.line + 1}: YAML aliases are not allowed")
         return super().compose_node(parent, index)
 
-    def construct_mapping(self, node, deep=False):
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
         self.keys_of(node)
         return super().construct_mapping(node, deep)
 
@@ -128,7 +128,7 @@ def validate(
     name: str | dict[str, Any],
     path: Path | str,
     at: str = "",
-    place: Callable[[list], list] = list,
+    place: Callable[[list[Any]], list[Any]] = list,
 ) -> None:
     """Raise a one-line UserError where `value` breaks the schema (a name, or the schema itself).
 

@@ -20,8 +20,11 @@ def max_pool_2(z: Tensor) -> Tensor:
     return torch.maximum(rows[..., 0:width:2], rows[..., 1:width:2])
 
 
-class _Plain:
-    """A norm starts as the identity on normalised values."""
+class _Plain(nn.Module):
+    """A norm that starts as the identity on normalised values."""
+
+    weight: nn.Parameter
+    bias: nn.Parameter
 
     def initialise(self, generator: torch.Generator) -> None:
         self.weight.fill_(1.0)
@@ -32,12 +35,14 @@ class GroupNorm(_Plain, nn.GroupNorm):
     pass
 
 
-class BatchNorm(_Plain, nn.Module):
+class BatchNorm(_Plain):
     """Batch norm over [B, channels, height, width], as torch's: by the batch's statistics in training, by the running
     ones otherwise. These are assigned, never changed in place, so that it also works inside `torch.func.vmap`, and
     there is no count of batches among its buffers, which could not be averaged."""
 
     momentum, epsilon = 0.1, 1e-5
+    mean: Tensor
+    variance: Tensor
 
     def __init__(self, channels: int):
         super().__init__()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pandas as pd
 
 #: column → dtype of runs/…/<shard>.parquet; `client` −1 and `group` "" mean "none"
@@ -25,7 +28,7 @@ _ROW = ("round", "step", "client", "group", "split", "metric", "value")
 class MetricLog:
     """Rows of one job, kept as columns; plain lists, so that a checkpoint can hold them."""
 
-    def __init__(self, columns: dict[str, list] | None = None):
+    def __init__(self, columns: dict[str, list[Any]] | None = None) -> None:
         self.columns = columns or {name: [] for name in (*_RUN, *_ROW)}
 
     def add(
@@ -35,18 +38,27 @@ class MetricLog:
         metric: str,
         value: float,
         *,
-        split="",
-        client=-1,
-        group="",
-        step=0,
-    ):
+        split: str = "",
+        client: int = -1,
+        group: str = "",
+        step: int = 0,
+    ) -> None:
         """One number of the run (setting, seed)."""
         row = (*run, round, step, client, group, split, metric, float(value))
         for name, item in zip((*_RUN, *_ROW), row, strict=True):
             self.columns[name].append(item)
 
-    def add_many(self, run: tuple[str, int], round: int, metric: str, values, *, split="", clients):
-        """One number a client."""
+    def add_many(
+        self,
+        run: tuple[str, int],
+        round: int,
+        metric: str,
+        values: Iterable[float],
+        *,
+        split: str,
+        clients: Iterable[int],
+    ) -> None:
+        """One number per client."""
         for client, value in zip(clients, values, strict=True):
             self.add(run, round, metric, value, split=split, client=int(client))
 

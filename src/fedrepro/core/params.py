@@ -143,7 +143,7 @@ class Uploads(Generic[T]):
         return cast(T, _pytree.tree_unflatten(stacked, specs[0]))
 
 
-def weighted_sum(params: Uploads[Params] | Iterable[Params], weights: Sequence[float]) -> Params:
+def weighted_sum(params: Uploads[Params] | Iterable[Params], weights: Sequence[float] | np.ndarray) -> Params:
     """Σ weights[i] · params[i]. An iterator is taken one at a time and never held as a whole."""
     if isinstance(params, Uploads) and params.together:
         stacked = params.stack()

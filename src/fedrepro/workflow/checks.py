@@ -77,17 +77,19 @@ def _check_usable(e: Experiment, where: str, kind: str, name: str) -> None:
         raise UserError(f"{e.path}: {where}: {kind[:-1]} '{name}' is unknown{nearest(name, known)}")
 
 
-def _check_named(e: Experiment, section: str, spec: dict[str, Any], load: Callable[[str], Callable], skip: int) -> None:
+def _check_named(
+    e: Experiment, section: str, spec: dict[str, Any], load: Callable[[str], Callable[..., Any]], skip: int
+) -> None:
     _check_usable(e, f"{section}.name", f"{section}s", spec["name"])
     _check_arguments(e, section, spec, load(spec["name"]), skip)
 
 
-def _check_arguments(e: Experiment, section: str, spec: dict[str, Any], make: Callable, skip: int) -> None:
+def _check_arguments(e: Experiment, section: str, spec: dict[str, Any], make: Callable[..., Any], skip: int) -> None:
     given = {key: value for key, value in spec.items() if key != "name"}
     validate(given, parameter_schema(make, skip, smallest=0), e.path, section)
 
 
-def parameter_schema(make: Callable, skip: int, smallest: int | None = None) -> dict[str, Any]:
+def parameter_schema(make: Callable[..., Any], skip: int, smallest: int | None = None) -> dict[str, Any]:
     """A closed schema of a function's or dataclass' parameters, leaving out the first `skip`.
 
     smallest: no integer may be below it (those of data sets, partitions and models are sizes).
@@ -103,7 +105,7 @@ def parameter_schema(make: Callable, skip: int, smallest: int | None = None) -> 
     }
 
 
-def _hints(make: Callable, target: Callable) -> dict[str, Any]:
+def _hints(make: Callable[..., Any], target: Callable[..., Any]) -> dict[str, Any]:
     return typing.get_type_hints(make if dataclasses.is_dataclass(make) else target)
 
 

@@ -7,7 +7,7 @@ graph is read from the source, without importing anything. An `__init__.py` that
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -74,7 +74,7 @@ def _imports(module: str) -> tuple[str, ...]:
     return tuple(sorted(ours))
 
 
-def _runtime_nodes(tree: ast.AST):
+def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
     """All statements but those under `if TYPE_CHECKING:`; expressions hold no imports and are most of a file."""
     for node in ast.iter_child_nodes(tree):
         if not isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):

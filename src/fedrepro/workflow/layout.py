@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fedrepro.core import parts
-from fedrepro.core.config import data_folders, validate
+from fedrepro.core.config import ROOT, data_folders, validate
 from fedrepro.core.experiment import Experiment, load_artefacts, load_experiments, seeds_of, select
 from fedrepro.core.study import load_studies
 from fedrepro.data.catalogue import present
 from fedrepro.errors import UserError
 from fedrepro.evidence.claim_files import load_claims, quantities_of
 from fedrepro.workflow.checks import check_once
-from fedrepro.workflow.code_inputs import ROOT, files_behind, training_files
+from fedrepro.workflow.code_inputs import files_behind, training_files
 
 
 class Places(NamedTuple):
@@ -117,7 +117,7 @@ class Layout:
 
     # -- inputs --------------------------------------------------------------------------------------------
 
-    def experiment(self, wildcards):
+    def experiment(self, wildcards: Any) -> Experiment:
         return self.experiments[f"{wildcards.study}/{wildcards.experiment}"]
 
     @cached_property
@@ -132,10 +132,10 @@ class Layout:
         """Data that does not depend on the seed is prepared once."""
         return shard if parts.dataset(self.datasets[dataset_id]["name"]).seeded else "all"
 
-    def data_seeds(self, wildcards) -> list[int]:
+    def data_seeds(self, wildcards: Any) -> list[int]:
         return [-1] if wildcards.shard == "all" else seeds_of(wildcards.shard)
 
-    def real_files(self, wildcards) -> list[str]:
+    def real_files(self, wildcards: Any) -> list[str]:
         """The config files that a data set reads, and the real files that are there: data is prepared anew when these
         come, go or change. With data: real, what the job itself fetches into the cache does not count."""
         entry = parts.dataset(self.datasets[wildcards.dataset]["name"])
@@ -143,17 +143,17 @@ class Layout:
         here = present(entry.files, list(map(Path, folders))) if entry.files else None
         return [*entry.reads, *(str(path) for path in (here[1].values() if here else ()))]
 
-    def dataset_file(self, wildcards) -> str:
+    def dataset_file(self, wildcards: Any) -> str:
         return self._data_file(wildcards.dataset, wildcards.shard)
 
-    def training_data(self, wildcards) -> dict[str, str]:
+    def training_data(self, wildcards: Any) -> dict[str, str]:
         e = self.experiment(wildcards)
         return {
             "dataset": self._data_file(e.dataset_id, wildcards.shard),
             "federation": self.at(f"federations/{e.federation_id}/{wildcards.shard}.npz"),
         }
 
-    def runs(self, wildcards, suffix: str) -> list[str]:
+    def runs(self, wildcards: Any, suffix: str) -> list[str]:
         return self._run_files(self.experiment(wildcards), suffix)
 
     def _run_files(self, e: Experiment, suffix: str) -> list[str]:
@@ -233,17 +233,17 @@ class Layout:
 
     # -- code ----------------------------------------------------------------------------------------------
 
-    def dataset_code(self, wildcards) -> list[str]:
+    def dataset_code(self, wildcards: Any) -> list[str]:
         name = self.datasets[wildcards.dataset]["name"]
         return list(files_behind("fedrepro.data.preparation", parts.module_of("datasets", name)))
 
-    def partition_code(self, wildcards) -> list[str]:
+    def partition_code(self, wildcards: Any) -> list[str]:
         name = self.partitions[f"{wildcards.dataset}/{wildcards.partition}"]["name"]
         return list(
             files_behind("fedrepro.data.preparation", "fedrepro.report.plotting", parts.module_of("partitions", name))
         )
 
-    def training_code(self, wildcards) -> list[str]:
+    def training_code(self, wildcards: Any) -> list[str]:
         e = self.experiment(wildcards)
         return list(training_files(e.methods(wildcards.algorithm), e.spec["model"]["name"]))
 
