@@ -16,7 +16,7 @@ from torch.utils import _pytree
 from fedrepro.core import clients, parts
 from fedrepro.core.algorithm import Algorithm, Problem
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
-from fedrepro.core.initial import build
+from fedrepro.core.model import build
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation, Plan, Replicate, train
 from fedrepro.core.task import Task

@@ -23,7 +23,7 @@ from fedrepro.core import parts, streams
 from fedrepro.core.algorithm import Problem
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
-from fedrepro.core.initial import build
+from fedrepro.core.model import build
 from fedrepro.core.rounds import Participation, Plan, Replicate, advance
 from fedrepro.core.task import Task
 from fedrepro.data.dataset import Source

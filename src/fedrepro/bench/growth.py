@@ -28,7 +28,7 @@ from fedrepro.bench.rounds import one_run
 from fedrepro.core import parts, streams
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
-from fedrepro.core.initial import build
+from fedrepro.core.model import build
 from fedrepro.core.rounds import advance
 from fedrepro.core.task import Task
 from fedrepro.report.plotting import COLOURS, figure

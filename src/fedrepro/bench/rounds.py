@@ -26,7 +26,7 @@ from fedrepro.core import parts, streams
 from fedrepro.core.algorithm import Algorithm, Problem
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
-from fedrepro.core.initial import build
+from fedrepro.core.model import build
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation, Plan, Replicate, advance, train
 from fedrepro.core.task import Task

@@ -16,9 +16,8 @@ import numpy as np
 import torch
 
 from fedrepro.core.federation import Batches, Federation
-from fedrepro.core.model import Assessment
+from fedrepro.core.model import Assessment, Quadratic
 from fedrepro.core.params import Params, Uploads
-from fedrepro.core.quadratic import Quadratic
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
 

@@ -8,9 +8,11 @@ A replicate whose numbers stop being finite is recorded as diverged and goes no 
 from __future__ import annotations
 
 import itertools
+import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import torch
@@ -24,8 +26,35 @@ from fedrepro.core.federation import Batches, Federation, Holdings, LocalWork
 from fedrepro.core.metrics import MetricLog
 from fedrepro.core.model import AssessingModel, Assessment
 from fedrepro.core.params import Params, all_finite, tree_bytes
-from fedrepro.core.progress import Progress
 from fedrepro.core.task import Task
+
+
+class Progress:
+    """`say(done)` writes `round 40/160 · 25 % · 3.1 s, 9.3 s left · loss 0.12` to stderr (the job's log)."""
+
+    def __init__(self, total: int, every: float = 3.0, stream: TextIO | None = None):
+        self.total, self.every, self.stream = total, every, stream or sys.stderr
+        self._start = self._last = time.monotonic()
+        self._first: int | None = None
+
+    def say(self, done: int, note: str = "") -> None:
+        now = time.monotonic()
+        self._first = done - 1 if self._first is None else self._first
+        if done < self.total and now - self._last < self.every:
+            return
+        self._last = now
+        elapsed = now - self._start
+        left = elapsed / max(1, done - self._first) * (self.total - done)
+        parts = [
+            f"round {done}/{self.total}",
+            f"{done / self.total:.0%}",
+            f"{elapsed:.1f} s, {left:.1f} s left",
+        ]
+        self.line(" · ".join([*parts, note] if note else parts))
+
+    def line(self, text: str) -> None:
+        self.stream.write(text + "\n")
+        self.stream.flush()
 
 
 @dataclass(frozen=True)

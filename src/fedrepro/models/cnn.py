@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from fedrepro.core.layers import max_pool_2
-from fedrepro.core.model import Example, Model
+from fedrepro.core.model import Example, Model, max_pool_2
 
 KERNEL = 5
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from fedrepro.core.layers import max_pool_2
-from fedrepro.core.model import LOOP_BUT_ON_CUDA, Example, Model
+from fedrepro.core.model import LOOP_BUT_ON_CUDA, Example, Model, max_pool_2
 
 
 class LeNet5(Model):

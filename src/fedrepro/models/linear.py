@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from fedrepro.core.federation import Batch
-from fedrepro.core.model import ClosedFormModel
+from fedrepro.core.model import ClosedFormModel, Quadratic
 from fedrepro.core.params import Params
-from fedrepro.core.quadratic import Quadratic
 
 
 class LinearRegression(ClosedFormModel):

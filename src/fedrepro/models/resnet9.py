@@ -13,8 +13,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, relu
 
-from fedrepro.core.layers import BatchNorm, GroupNorm, max_pool_2
-from fedrepro.core.model import LOOP, Example, Model
+from fedrepro.core.model import LOOP, BatchNorm, Example, GroupNorm, Model, max_pool_2
 from fedrepro.errors import UserError
 
 #: channels that share a mean and a variance

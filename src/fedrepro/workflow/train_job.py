@@ -24,10 +24,9 @@ from fedrepro.core.clients import strategy
 from fedrepro.core.devices import pick_device
 from fedrepro.core.experiment import Experiment, seeds_of
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
-from fedrepro.core.initial import build, initialise
+from fedrepro.core.model import build, initialise
 from fedrepro.core.params import Params
-from fedrepro.core.progress import Progress
-from fedrepro.core.rounds import Participation, Plan, Replicate, train
+from fedrepro.core.rounds import Participation, Plan, Progress, Replicate, train
 from fedrepro.core.task import Task
 from fedrepro.data import dataset as data_files
 from fedrepro.data import federation_files as federation_files

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedrepro.core.federation import Batch, Federation, Samples
-from fedrepro.core.initial import build
+from fedrepro.core.model import build
 from fedrepro.core.params import Params
 from fedrepro.core.task import Task
 from fedrepro.studies.fedlin.models.linear_outputs import LinearOutputs

@@ -7,7 +7,7 @@ import torch
 
 from fedrepro.bench import rounds, runs
 from fedrepro.core import streams
-from fedrepro.core.initial import build
+from fedrepro.core.model import build
 from fedrepro.models import MODELS
 
 

@@ -13,7 +13,7 @@ from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.core import clients, streams
 from fedrepro.core.federation import Batch, Batches, LocalWork
-from fedrepro.core.layers import BatchNorm
+from fedrepro.core.model import BatchNorm
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.sa.algorithms.sa import SA

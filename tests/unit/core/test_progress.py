@@ -7,7 +7,7 @@ import io
 import pytest
 
 from fedrepro.core import progress as progress_module
-from fedrepro.core.progress import Progress
+from fedrepro.core.rounds import Progress
 
 
 @pytest.fixture

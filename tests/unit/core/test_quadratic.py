@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from fedrepro.core.quadratic import Quadratic
+from fedrepro.core.model import Quadratic
 from tests.builders import federate, make_plan, make_problem, make_task
 
 #: ½·2w₀² + ½·4w₁² − 2w₀ and ½·6w₀² + ½·8w₁² − 8w₁

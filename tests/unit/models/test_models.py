@@ -10,10 +10,8 @@ from torch.func import functional_call
 
 from fedrepro.core import parts
 from fedrepro.core.federation import Batch
-from fedrepro.core.initial import build
-from fedrepro.core.layers import max_pool_2
+from fedrepro.core.model import Quadratic, build, max_pool_2
 from fedrepro.core.params import Params
-from fedrepro.core.quadratic import Quadratic
 from fedrepro.core.task import OBJECTIVES
 from fedrepro.errors import UserError
 from fedrepro.models.char_lstm import CharLSTM

@@ -16,9 +16,8 @@ from torch import Tensor, nn
 
 from fedrepro.core.algorithm import Metric, Problem
 from fedrepro.core.federation import Batch
-from fedrepro.core.model import AssessingModel, Assessment, Example
+from fedrepro.core.model import AssessingModel, Assessment, Example, Quadratic
 from fedrepro.core.params import Params
-from fedrepro.core.quadratic import Quadratic
 
 
 class LinearOutputs(AssessingModel):

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, relu
 
-from fedrepro.core.layers import max_pool_2
-from fedrepro.core.model import LOOP_BUT_ON_CUDA, Example, Model
+from fedrepro.core.model import LOOP_BUT_ON_CUDA, Example, Model, max_pool_2
 
 SLOPE = 0.1
 
