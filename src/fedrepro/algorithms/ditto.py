@@ -23,6 +23,8 @@ class Ditto(FedAvg):
     strength: float = 0.1  # λ
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "strength": 0.5}, {"lr": 0.1, "strength": 0.1}), gradients=10)
 
+    label: ClassVar[str] = "Ditto"
+
     def __post_init__(self):
         super().__post_init__()
         self.require(self.strength >= 0, "strength", "the weight λ must not be negative")

@@ -28,6 +28,7 @@ from fedrepro.core.initial import build, initialise
 from fedrepro.core.params import Params
 from fedrepro.core.progress import Progress
 from fedrepro.core.rounds import Participation, Plan, Replicate, train
+from fedrepro.core.settings import origins
 from fedrepro.core.task import Task
 from fedrepro.data import dataset as data_files
 from fedrepro.data import federation_files as federation_files
@@ -95,6 +96,7 @@ def train_shard(
         "scale": experiment.scale,
         "seeds": seeds_of(shard),
         "config": {**experiment.spec, "algorithms": {algorithm: experiment.spec["algorithms"][algorithm]}},
+        "settings": origins(algorithm, experiment.spec["algorithms"][algorithm]),
         "config_sha256": experiment.job_sha256(algorithm),
         "code_sha256": code,
         "data": known["dataset"],

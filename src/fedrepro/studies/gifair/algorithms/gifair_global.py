@@ -34,6 +34,7 @@ class GIFAIRGlobal(Weighed):
     strength: float | None = None  # λ; None: fraction · λ_max
     ranks: str = "stale"
 
+    label: ClassVar[str] = "GIFAIR-FL-Global"
     server_only: ClassVar[frozenset[str]] = frozenset(["fraction", "strength", "ranks"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4, "ranks": "exact"}))
 

@@ -17,6 +17,7 @@ from fedrepro.studies.gifair.algorithms.gifair_global import GIFAIRGlobal
 
 @dataclass(frozen=True)
 class GIFAIRPer(GIFAIRGlobal):
+    label: ClassVar[str] = "GIFAIR-FL-Per"
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4}))
 
     def __post_init__(self):

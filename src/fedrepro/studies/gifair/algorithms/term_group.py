@@ -18,6 +18,7 @@ from fedrepro.core.algorithm import Trial
 
 @dataclass(frozen=True)
 class TERMGroup(TERM):
+    label: ClassVar[str] = "TERM-Group"
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}))
 
     def init(self, problem, w):
