@@ -49,7 +49,7 @@ VOCABULARY = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijk
 WINDOW = 80
 GENDERS = ("male", "female")
 SETS = ("31", "2")
-TABLE = ROOT / "config" / "shakespeare_roles.csv"
+TABLE = ROOT / "config" / "studies" / "gifair" / "shakespeare_roles.csv"
 ALL_ROLES, ALL_WINDOWS = 1129, 4_226_158
 SPREAD = 1.53  # of the logarithm of a role's windows: √(2 ln(mean/median)) of LEAF's roles
 
