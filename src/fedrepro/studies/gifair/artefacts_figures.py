@@ -129,4 +129,4 @@ def front(accuracy: np.ndarray, unfairness: np.ndarray) -> np.ndarray:
     """The points that no other point beats in both: marks [n]."""
     better = (accuracy[None] >= accuracy[:, None]) & (unfairness[None] <= unfairness[:, None])
     strictly = (accuracy[None] > accuracy[:, None]) | (unfairness[None] < unfairness[:, None])
-    return np.logical_not(np.any(better & strictly, axis=1))
+    return np.asarray(~(better & strictly).any(axis=1))

@@ -95,7 +95,7 @@ def _speak(grammar: Grammar, length: int, uniform: Iterator[float]) -> str:
 
 def _sentence(grammar: Grammar, uniform: Iterator[float]) -> str:
     """Derived leftmost first; punctuation follows a word without a blank."""
-    stack, words = [next(iter(RULES))], []
+    stack, words = [next(iter(RULES))], list[str]()
     while stack:
         symbol = stack.pop()
         if symbol in grammar:
