@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, Drawn, figure
@@ -67,39 +71,46 @@ def _over_lambda(tables: Tables, data: str) -> Drawn:
     return fig, pd.concat(drawn, ignore_index=True)
 
 
+def _panels(label: str) -> tuple[Figure, list[Axes]]:
+    """A figure with one panel per data set, and its axes; the spare ones, at the end, are empty."""
+    fig, axes = figure(3, 3, width=10.5, height=2.9)
+    for ax, title in zip(axes.flat, TITLES.values(), strict=False):
+        ax.set_title(title)
+    for ax in axes[:, 0]:
+        ax.set_ylabel(label)
+    for ax in axes.flat[len(TITLES) :]:
+        ax.axis("off")
+    return fig, list(axes.flat)
+
+
 def devices(tables: Tables) -> Drawn:
     """Accuracy over devices at the chosen settings: one box per method (quartiles; whiskers to 5 and 95 %)."""
-    fig, axes = figure(3, 3, width=10.5, height=2.9)
+    fig, axes = _panels("test accuracy of a device, %")
     colour = colours(present(*(tables[data] for data in TITLES)))
     drawn = []
-    for ax, (data, title) in zip(axes.flat, TITLES.items(), strict=False):
+    for ax, (data, title) in zip(axes, TITLES.items(), strict=False):
         named, shown = methods(tables[data]), present(tables[data])
         each = final(named[named["client"] >= 0], "accuracy", split="test")
         for place, method in enumerate(shown):
             setting = chosen_setting(tables[data], method)
             values = 100 * rows(each, "accuracy", algorithm=method, setting=setting)["value"].to_numpy()
-            style = {"color": colour[method], "linewidth": 1.2}
-            parts = dict.fromkeys(("boxprops", "whiskerprops", "capprops", "medianprops"), style)
-            ax.boxplot([values], positions=[place], widths=0.6, whis=(5, 95), showfliers=False, **parts)
+            line = {"color": colour[method], "linewidth": 1.2}
+            style: dict[str, Any] = dict.fromkeys(("boxprops", "whiskerprops", "capprops", "medianprops"), line)
+            ax.boxplot([values], positions=[place], widths=0.6, whis=(5, 95), showfliers=False, **style)
             ax.plot(place, values.mean(), "D", color=colour[method], markersize=3.5)
             quantiles = {f"q{100 * q:02.0f}": np.quantile(values, q) for q in QUANTILES}
             drawn.append({"data": title, "method": method, "mean": values.mean(), **quantiles})
         short = [name(method).replace("GIFAIR-FL-", "") for method in shown]
         ax.set_xticks(range(len(shown)), short, rotation=40, ha="right", fontsize=7)
-        ax.set_title(title)
-    for ax in axes[:, 0]:
-        ax.set_ylabel("test accuracy of a device, %")
-    for ax in axes.flat[len(TITLES) :]:
-        ax.axis("off")
     return fig, pd.DataFrame(drawn)
 
 
 def tradeoff(tables: Tables) -> Drawn:
     """Mean accuracy against spread (of groups: discrepancy) for every setting of every grid, with the Pareto front."""
-    fig, axes = figure(3, 3, width=10.5, height=2.9)
+    fig, axes = _panels("mean test accuracy, %")
     colour = colours(present(*(tables[data] for data in TITLES)))
     drawn = []
-    for ax, (data, title) in zip(axes.flat, TITLES.items(), strict=False):
+    for ax, (data, title) in zip(axes, TITLES.items(), strict=False):
         table = tables[data]
         own = table[(table["split"] == "derived") & table["metric"].isin(["accuracy", "unfairness"])]
         points = own.pivot_table(index=["algorithm", "setting"], columns="metric", values="value", sort=False)
@@ -108,20 +119,14 @@ def tradeoff(tables: Tables) -> Drawn:
         for method, mine in points.groupby("algorithm", sort=False):
             marker = "s" if method in ("ditto", "gifair_per") else "o"
             inside = "none" if method in ("gifair_exact", "term_group") else colour[method]
-            style = {"s": 26, "marker": marker, "edgecolor": colour[method], "facecolor": inside}
+            style: dict[str, Any] = {"s": 26, "marker": marker, "edgecolor": colour[method], "facecolor": inside}
             ax.scatter(mine["unfairness"], mine["accuracy"], label=name(method), **style)
         best = points[points["front"]].sort_values("unfairness")
         ax.plot(best["unfairness"], best["accuracy"], color="#777777", linewidth=0.9, zorder=1)
-        of = "spread over devices" if data not in GROUPS else "discrepancy of the groups"
-        ax.set(title=title, xlabel=f"{of}, points")
+        ax.set_xlabel("discrepancy of the groups, points" if data in GROUPS else "spread over devices, points")
         drawn.append(points)
-    for ax in axes[:, 0]:
-        ax.set_ylabel("mean test accuracy, %")
-    found = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    spare = axes.flat[len(TITLES) :]
-    for ax in spare:
-        ax.axis("off")
-    spare[0].legend(found.values(), found.keys(), loc="upper left")
+    found = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    axes[len(TITLES)].legend(found.values(), found.keys(), loc="upper left")
     return fig, pd.concat(drawn, ignore_index=True)
 
 

@@ -20,6 +20,14 @@ TEST_SAMPLES = {"2_2": 100.0, "2_3": 0.2 * 226.83, "2_5": 0.2 * 29_908}
 #: classes of FEMNIST-skewed, and those on a device (§2.5.1)
 CLASSES, HELD = 10, 5
 RUNS = 5  # of every printed number
+#: column of Tables 2.2, 2.3 and 2.5 → measure
+METRICS = {
+    "mean": "accuracy",
+    "spread": "spread",
+    "only the test set": "sampling",
+    "excess": "excess",
+    "worst tenth of the devices": "worst_tenth",
+}
 
 
 def printed_lines(printed: Mapping[str, Printed], table: str, columns: Sequence[str]) -> dict[str, tuple[Printed, ...]]:
@@ -56,12 +64,12 @@ def table2_1(tables: Tables) -> pd.DataFrame:
 
 def table2_2(tables: Tables) -> pd.DataFrame:
     """FEMNIST-skewed."""
-    return _individual(tables["femnist_skewed"], printed_lines(tables.printed, "2_2", ("mean", "spread")))
+    return _individual(tables, "femnist_skewed", "2_2")
 
 
 def table2_3(tables: Tables) -> pd.DataFrame:
     """FEMNIST-original."""
-    return _individual(tables["femnist_original"], printed_lines(tables.printed, "2_3", ("mean", "spread")))
+    return _individual(tables, "femnist_original", "2_3")
 
 
 def table2_4(tables: Tables) -> pd.DataFrame:
@@ -71,7 +79,7 @@ def table2_4(tables: Tables) -> pd.DataFrame:
 
 def table2_5(tables: Tables) -> pd.DataFrame:
     """Shakespeare, 31 roles."""
-    return _individual(tables["shakespeare_31"], printed_lines(tables.printed, "2_5", ("mean", "spread")))
+    return _individual(tables, "shakespeare_31", "2_5")
 
 
 def table2_6(tables: Tables) -> pd.DataFrame:
@@ -81,15 +89,14 @@ def table2_6(tables: Tables) -> pd.DataFrame:
 
 def real_data(tables: Tables) -> pd.DataFrame:
     """The setting of Table 2.2 on MNIST and Fashion-MNIST."""
-    both = [_individual(tables[data], {}).assign(data=TITLES[data]) for data in ("mnist_skewed", "fmnist_skewed")]
-    table = pd.concat(both)
+    table = pd.concat([_individual(tables, d).assign(data=TITLES[d]) for d in ("mnist_skewed", "fmnist_skewed")])
     return table[["data", *table.columns.drop("data")]]
 
 
-def _individual(table: pd.DataFrame, printed: Mapping[str, tuple[Printed, ...]]) -> pd.DataFrame:
-    """One line per method: printed mean and spread; ours at the chosen setting, with the spread's two parts."""
-    metrics = {"mean": "accuracy", "spread": "spread", "only the test set": "sampling", "excess": "excess"}
-    metrics["worst tenth of the devices"] = "worst_tenth"
+def _individual(tables: Tables, data: str, number: str = "") -> pd.DataFrame:
+    """One line per method: mean and spread of the table of that number; ours at the chosen setting, with the spread's
+    two parts."""
+    table, printed = tables[data], printed_lines(tables.printed, number, ("mean", "spread")) if number else {}
     lines = []
     for method in present(table):
         line = {"method": name(method)}
@@ -98,7 +105,7 @@ def _individual(table: pd.DataFrame, printed: Mapping[str, tuple[Printed, ...]])
             shown = [f"{n.value:.4g} ({n.spread:.3g})" for n in numbers] if numbers else ["", ""]
             line |= {"mean, printed": shown[0], "spread, printed": shown[1]}
         line["setting"] = chosen_setting(table, method)
-        found = {column: rows(table, f"chosen_{metric}", algorithm=method) for column, metric in metrics.items()}
+        found = {column: rows(table, f"chosen_{metric}", algorithm=method) for column, metric in METRICS.items()}
         lines.append(line | {column: percent(own["value"]) for column, own in found.items()})
     return pd.DataFrame(lines)
 
@@ -133,29 +140,25 @@ def _derived(table: pd.DataFrame) -> pd.DataFrame:
 
 def tuning(tables: Tables) -> pd.DataFrame:
     """Every candidate of every grid: its validation numbers, its test numbers, and the choice."""
-    lines = []
+    found = []
     for data, title in TITLES.items():
-        derived = _derived(tables[data])
-        candidates = choose(derived).set_index(["algorithm", "setting"])
-        for (method, setting), own in candidates.iterrows():
-            test = [
-                round(rows(derived, metric, algorithm=method, setting=setting)["value"].mean(), 2)
-                for metric in ("accuracy", "unfairness")
-            ]
-            lines.append(
-                {
-                    "data": title,
-                    "method": name(method),
-                    "setting": setting,
-                    "validation mean": round(own["accuracy"], 2),
-                    "validation spread or discrepancy": round(own["unfairness"], 2),
-                    "as good as FedAvg": "yes" if own["similar"] else "no",
-                    "chosen": "chosen" if own["chosen"] else "",
-                    "test mean": test[0],
-                    "test spread or discrepancy": test[1],
-                }
-            )
-    return pd.DataFrame(lines)
+        derived, key = _derived(tables[data]), ["algorithm", "setting"]
+        test = derived.pivot_table(index=key, columns="metric", values="value")[["accuracy", "unfairness"]]
+        found.append(choose(derived).join(test, on=key, rsuffix="_test").assign(data=title))
+    table = pd.concat(found, ignore_index=True)
+    return pd.DataFrame(
+        {
+            "data": table["data"],
+            "method": table["algorithm"].map(name),
+            "setting": table["setting"],
+            "validation mean": table["accuracy"].round(2),
+            "validation spread or discrepancy": table["unfairness"].round(2),
+            "as good as FedAvg": np.where(table["similar"], "yes", "no"),
+            "chosen": np.where(table["chosen"], "chosen", ""),
+            "test mean": table["accuracy_test"].round(2),
+            "test spread or discrepancy": table["unfairness_test"].round(2),
+        }
+    )
 
 
 def communication(tables: Tables) -> pd.DataFrame:

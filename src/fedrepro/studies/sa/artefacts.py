@@ -3,6 +3,8 @@ tell a taper from a smaller step, and the iterates compared with the ODE."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -47,30 +49,29 @@ def fig3(tables: Tables) -> Drawn:
 def _grid(tables: Tables, metric: str, label: str) -> Drawn:
     fig, axes = figure(3, 4, width=11.0, height=2.1, sharex="col")
     drawn = []
-    for line, (split, name) in zip(axes, SPLITS.items(), strict=True):
-        for ax, (data, title) in zip(line, DATA.items(), strict=True):
-            table = tables[f"{data}_{split}"]
-            kind = "" if set(table["data"]) == {"real"} else " (stand-in)"
-            for setting, (method, colour) in METHODS.items():
-                curve = rows(table, metric, split="test", client=-1, setting=setting)
-                summary = band(ax, curve, "round", label=method, colour=colour)
-                drawn.append(summary.assign(data=title + kind, split=name, method=method))
-            if split == "iid":
-                ax.set_title(title + kind)
-            if metric == "loss":  # a run that diverges must not hide the others
-                ends = pd.concat(drawn[-len(METHODS) :])
-                ax.set_ylim(0, min(ends["high"].max(), 2.5 * ends.loc[ends["round"] == 0, "median"].max()) * 1.05)
-    _label(axes, "round", label)
+    for ax, table, title, name in _panels(axes, tables, "round", label):
+        title += "" if set(table["data"]) == {"real"} else " (stand-in)"
+        for setting, (method, colour) in METHODS.items():
+            curve = rows(table, metric, split="test", client=-1, setting=setting)
+            summary = band(ax, curve, "round", label=method, colour=colour)
+            drawn.append(summary.assign(data=title, split=name, method=method))
+        if ax in axes[0]:
+            ax.set_title(title)
+        if metric == "loss":  # a run that diverges must not hide the others
+            ends = pd.concat(drawn[-len(METHODS) :])
+            ax.set_ylim(0, min(ends["high"].max(), 2.5 * ends.loc[ends["round"] == 0, "median"].max()) * 1.05)
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig, pd.concat(drawn, ignore_index=True)
 
 
-def _label(axes: np.ndarray, x: str, y: str) -> None:
-    """Names of the axes, at the lower and left edge of a grid with one row per split."""
+def _panels(axes: np.ndarray, tables: Tables, x: str, y: str) -> Iterator[tuple[Axes, pd.DataFrame, str, str]]:
+    """(axes, table, data set, split): one column per data set, one row per split, labelled at the edges."""
+    for line, (split, name) in zip(axes, SPLITS.items(), strict=True):
+        line[0].set_ylabel(f"{name}\n{y}")
+        for ax, (data, title) in zip(line, DATA.items(), strict=True):
+            yield ax, tables[f"{data}_{split}"], title, name
     for ax in axes[-1]:
         ax.set_xlabel(x)
-    for ax, name in zip(axes[:, 0], SPLITS.values(), strict=True):
-        ax.set_ylabel(f"{name}\n{y}")
 
 
 def ends(tables: Tables) -> pd.DataFrame:
@@ -104,19 +105,16 @@ def partitions(tables: Tables) -> Drawn:
     """Samples of each class at each client, as shares of the client that holds most of any class; first seed."""
     fig, axes = figure(3, 4, width=11.0, height=2.0)
     drawn = []
-    for line, (split, name) in zip(axes, SPLITS.items(), strict=True):
-        for ax, (data, title) in zip(line, DATA.items(), strict=True):
-            table = tables[f"{data}_{split}"]
-            mine = rows(table, "class_samples", setting="sa", seed=table["seed"].min())
-            counts = mine.pivot_table(index="step", columns="client", values="value")
-            shown = np.ma.masked_equal(counts.to_numpy(), 0)
-            ax.imshow(shown, cmap="viridis_r", vmin=0, aspect="auto", origin="lower", interpolation="none")
-            ax.grid(visible=False)
-            ax.set_xticks(range(counts.shape[1]))
-            if split == "iid":
-                ax.set_title(title)
-            drawn.append(mine[["client", "step", "value"]].assign(data=title, split=name))
-    _label(axes, "client", "class")
+    for ax, table, title, name in _panels(axes, tables, "client", "class"):
+        mine = rows(table, "class_samples", setting="sa", seed=table["seed"].min())
+        counts = mine.pivot_table(index="step", columns="client", values="value").to_numpy()
+        shown = np.ma.masked_equal(counts, 0)
+        ax.imshow(shown, cmap="viridis_r", vmin=0, aspect="auto", origin="lower", interpolation="none")
+        ax.grid(visible=False)
+        ax.set_xticks(range(counts.shape[1]))
+        if ax in axes[0]:
+            ax.set_title(title)
+        drawn.append(mine[["client", "step", "value"]].assign(data=title, split=name))
     return fig, pd.concat(drawn, ignore_index=True).rename(columns={"step": "class", "value": "samples"})
 
 
