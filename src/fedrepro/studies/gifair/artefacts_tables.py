@@ -144,7 +144,7 @@ def tuning(tables: Tables) -> pd.DataFrame:
     for data, title in TITLES.items():
         derived, key = _derived(tables[data]), ["algorithm", "setting"]
         test = derived.pivot_table(index=key, columns="metric", values="value")[["accuracy", "unfairness"]]
-        found.append(choose(derived).join(test, on=key, rsuffix="_test").assign(data=title))
+        found.append(choose(derived).join(test.add_suffix("_test"), on=key).assign(data=title))
     table = pd.concat(found, ignore_index=True)
     return pd.DataFrame(
         {
