@@ -25,6 +25,7 @@ from fedrepro.core.params import Params, Uploads
 class AFL(Weighed):
     gamma: float = 0.1  # step of λ
 
+    label: ClassVar[str] = "AFL"
     server_only: ClassVar[frozenset[str]] = frozenset(["gamma"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "gamma": 0.1}, {"lr": 0.1, "gamma": 0.01}))
 

@@ -23,6 +23,7 @@ from fedrepro.core.task import Task
 
 @dataclass(frozen=True)
 class Ditto(FedAvg):
+    label: ClassVar[str] = "Ditto"
     strength: float = 0.1  # λ
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "strength": 0.5}, {"lr": 0.1, "strength": 0.1}), gradients=10)
 

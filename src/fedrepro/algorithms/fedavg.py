@@ -21,6 +21,7 @@ from fedrepro.core.task import Task
 class FedAvg(Algorithm):
     lr: float = 0.1
     decay: float = 1.0  # the step is lr · decay^round
+    label: ClassVar[str] = "FedAvg"
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "decay": 0.9}, {"lr": 0.1, "decay": 0.8}))
 
     def __post_init__(self) -> None:

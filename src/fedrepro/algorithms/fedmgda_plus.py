@@ -30,6 +30,7 @@ class FedMGDAPlus(FedAvg):
     epsilon: float = 1.0
     server_lr: float = 1.0
 
+    label: ClassVar[str] = "FedMGDA+"
     server_only: ClassVar[frozenset[str]] = frozenset(["epsilon", "server_lr"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1, "epsilon": 0.2}))
 

@@ -26,6 +26,7 @@ SMALLEST = 1e-10
 class QFFL(Weighed):
     q: float = 1.0
 
+    label: ClassVar[str] = "q-FFL"
     server_only: ClassVar[frozenset[str]] = frozenset(["q"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "q": 1.0}, {"lr": 0.1, "q": 0.1}))
 

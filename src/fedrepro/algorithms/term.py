@@ -27,6 +27,7 @@ from fedrepro.core.params import Params, Uploads
 class TERM(Weighed):
     t: float = 1.0
 
+    label: ClassVar[str] = "TERM"
     server_only: ClassVar[frozenset[str]] = frozenset(["t"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}))
 

@@ -7,7 +7,6 @@ values of hyper-parameters) is checked by `fedrepro.workflow.checks`, once for e
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 import re
 from collections.abc import Container, Iterator
@@ -18,6 +17,7 @@ from typing import Any
 from fedrepro.core.config import read_yaml, validate
 from fedrepro.core.expansion import Expanded, expand
 from fedrepro.core.located import Located
+from fedrepro.core.settings import settings_of
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import sha256_of
@@ -72,19 +72,9 @@ class Experiment:
         return {name: hyper for name, (_, hyper) in self._runs(algorithm).items()}
 
     def _runs(self, algorithm: str) -> dict[str, tuple[str, dict[str, Any]]]:
-        """Name of the setting → (method, hyper-parameters). A variant may name a method and a grid of its own: methods
-        that are short to run share one job so."""
-        arm = dict(self.spec["algorithms"][algorithm])
-        grid, variants = arm.pop("grid", {}), arm.pop("variants", {"": {}})
-        runs = {}
-        for variant, changes in variants.items():
-            mine = {"method": algorithm, **arm, **changes}
-            method, own = mine.pop("method"), {**grid, **mine.pop("grid", {})}
-            for values in itertools.product(*own.values()):
-                point = dict(zip(own, values, strict=True))
-                name = ",".join(filter(None, [variant, *(f"{k}={v}" for k, v in point.items())]))
-                runs[name] = method, {**mine, **point}
-        return runs
+        """Name of the setting → (method, hyper-parameters)."""
+        settings = settings_of(algorithm, self.spec["algorithms"][algorithm])
+        return {name: (setting.method, setting.hyper) for name, setting in settings.items()}
 
     def job_sha256(self, algorithm: str) -> str:
         """What a training job depends on, apart from code, data and shard: more seeds leave finished shards alone."""

@@ -1,4 +1,4 @@
-"""One tidy table an experiment: the shards' metrics together, with data kind, divergence and derived measures."""
+"""One tidy table per experiment: the metrics of its shards with data kind, divergence, settings, derived measures."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from fedrepro.core import parts
 from fedrepro.core.metrics import COLUMNS
+from fedrepro.core.settings import origins
 from fedrepro.evidence.published import Printed
 from fedrepro.files import read_json, write_atomically
 
-#: all columns of a tidy table
+#: columns of every tidy table; those of its settings, `variant`, `point` and `grid.<key>`, come after them
 TABLE_COLUMNS = [*COLUMNS, "data", "diverged"]
 RUN = ["algorithm", "setting", "seed"]
 
 
 class Tables(dict[str, pd.DataFrame]):
-    """What an artefact is drawn from: each experiment's tidy table by its name, its samples as `<name>.data`, and the
-    numbers that the paper prints, by id."""
+    """The input of an artefact: each experiment's tidy table by name, its samples as `<name>.data`, and the paper's
+    printed numbers by id."""
 
     def __init__(
         self,
@@ -35,41 +38,71 @@ class Tables(dict[str, pd.DataFrame]):
 
 def collect_metrics(study: str, shards: Sequence[Path], out: Path) -> None:
     """Concatenate the shards (`.parquet` with their `.json`), mark diverged runs, add the study's measures."""
-    frames = []
-    for shard in shards:
-        manifest = read_json(shard.with_suffix(".json"))
+    frames, manifests = [], [read_json(shard.with_suffix(".json")) for shard in shards]
+    for shard, manifest in zip(shards, manifests, strict=True):
         frame = pd.read_parquet(shard)
         gone = {(d["setting"], d["seed"]) for d in manifest["diverged"]}
         frame["data"] = manifest["data"]["kind"]
         frame["diverged"] = [run in gone for run in zip(frame["setting"], frame["seed"], strict=True)]
         frames.append(frame)
-    table = pd.concat(frames, ignore_index=True)[TABLE_COLUMNS]
+    table = with_settings(pd.concat(frames, ignore_index=True)[TABLE_COLUMNS], manifests)
     if module := parts.study_module(study, "measures"):
         derived = importlib.import_module(module).measure(table)
-        table = pd.concat([table, derived], ignore_index=True)[TABLE_COLUMNS]
+        table = pd.concat([table, derived], ignore_index=True)[list(table)]
     write_atomically(out, table.to_parquet(None, index=False))
+
+
+def with_settings(table: pd.DataFrame, manifests: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """The table with columns for the parts of its settings.
+
+    These are `variant`, `point` (the setting without its variant), and `grid.<key>` for each key of a grid: numbers, or
+    texts if one value is no number; missing where a setting has no such key.
+    """
+    found = []
+    for manifest in manifests:
+        settings = manifest["settings"] if "settings" in manifest else _settings_of_older(manifest, table)
+        for name, of in settings.items():
+            line = {"algorithm": manifest["algorithm"], "setting": name, "variant": of["variant"]}
+            line["point"] = name.removeprefix(of["variant"]).removeprefix(",")
+            found.append(line | {f"grid.{key}": value for key, value in of["grid"].items()})
+    about = pd.DataFrame(found).drop_duplicates(["algorithm", "setting"])
+    for column in (c for c in about if c.startswith("grid.")):
+        number = is_numeric_dtype(about[column]) and not is_bool_dtype(about[column])
+        about[column] = about[column].astype(float) if number else about[column].map(str, na_action="ignore")
+    return table.merge(about, how="left", on=["algorithm", "setting"])
+
+
+def _settings_of_older(manifest: Mapping[str, Any], table: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """The settings of a manifest that has only its `config`. There a grid's keys are sorted, so names are compared as
+    sets of their parts."""
+    algorithm = manifest["algorithm"]
+    known = origins(algorithm, manifest["config"]["algorithms"][algorithm])
+    by_parts = {frozenset(name.split(",")): about for name, about in known.items()}
+    names = table.loc[table["algorithm"] == algorithm, "setting"].unique()
+    return {name: by_parts[frozenset(name.split(","))] for name in names}
 
 
 def rows(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
     """The rows of one metric, further filtered by column values."""
     asked = [(table[column] == value).to_numpy() for column, value in {"metric": metric, **where}.items()]
-    return table[np.logical_and.reduce(asked)]  # once: taking rows out takes longer than finding them
+    return table[np.logical_and.reduce(asked)]  # once: taking out rows takes longer than finding them
 
 
 def final(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
     """A metric's rows of each run's last round."""
     found = rows(table, metric, **where)
-    if found["round"].nunique() <= 1:  # of one round alone it is the last
+    if found["round"].nunique() <= 1:  # the only round is the last
         return found
     return found[(found["round"] == found.groupby(RUN)["round"].transform("max")).to_numpy()]
 
 
-def derived_rows(found: Iterable[tuple[str, pd.DataFrame | list[dict]]], like: pd.DataFrame) -> pd.DataFrame:
+def derived_rows(found: Iterable[tuple[str, pd.DataFrame | list[dict[str, Any]]]], like: pd.DataFrame) -> pd.DataFrame:
     """Tidy rows from (metric, its values): these have the columns of RUN, `round`, `value` and perhaps `group`."""
     values = [pd.DataFrame(mine).assign(metric=metric) for metric, mine in found]
     if not values:
         return like.iloc[:0]
-    about = like.groupby(RUN, as_index=False)[["experiment", "data", "diverged"]].first()
+    columns = [*TABLE_COLUMNS, *(c for c in like if c in ("variant", "point") or c.startswith("grid."))]
+    about = like.drop_duplicates(RUN)[[*RUN, "experiment", *columns[len(COLUMNS) :]]]
     frame = pd.concat(values, ignore_index=True).merge(about, on=RUN)
     group = frame["group"].fillna("") if "group" in frame else ""
-    return frame.assign(step=0, client=-1, group=group, split="derived")[TABLE_COLUMNS]
+    return frame.assign(step=0, client=-1, group=group, split="derived")[columns]

@@ -27,6 +27,7 @@ from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.model import build, initialise
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation, Plan, Progress, Replicate, train
+from fedrepro.core.settings import origins
 from fedrepro.core.task import Task
 from fedrepro.data import dataset as data_files
 from fedrepro.data import federation_files as federation_files
@@ -94,6 +95,7 @@ def train_shard(
         "scale": experiment.scale,
         "seeds": seeds_of(shard),
         "config": {**experiment.spec, "algorithms": {algorithm: experiment.spec["algorithms"][algorithm]}},
+        "settings": origins(algorithm, experiment.spec["algorithms"][algorithm]),
         "config_sha256": experiment.job_sha256(algorithm),
         "code_sha256": code,
         "data": known["dataset"],

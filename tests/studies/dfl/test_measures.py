@@ -155,6 +155,12 @@ def test_a_method_without_servers_has_no_such_measures():
     assert set(measures.measure(pd.concat([ours, beside]))["algorithm"]) == {"dfl"}
 
 
+def test_a_diverged_run_without_servers_has_no_such_measures():
+    beside = table(FedAvg(lr=0.01), rounds=2)
+    gone = beside.iloc[:1].assign(metric="diverged", value=1.0, split="")
+    assert len(measures.measure(pd.concat([beside, gone]).assign(diverged=True))) == 0
+
+
 def test_the_limit_of_a_geometric_series_is_found_long_before_it_is_reached():
     series = pd.Series(0.25 + 3 * 0.97 ** np.arange(81))  # ends at 0.51
     assert measures._limit(series) == pytest.approx(0.25, abs=1e-12)

@@ -13,8 +13,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedrepro.algorithms import ALGORITHMS
 from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.core import parts
 from fedrepro.errors import UserError
 from fedrepro.studies.gifair.algorithms.gifair_global import GIFAIRGlobal, client_ranks, group_ranks, held, lambda_max
 from fedrepro.studies.gifair.algorithms.gifair_per import GIFAIRPer
@@ -207,7 +207,8 @@ def test_groups_and_sizes_of_the_devices_are_recorded():
 def test_scalars_beside_the_model(strategy, name, hyper, down, up):
     """Three of six clients, in float64: the model and so many numbers more, each way."""
     task, plan = make_task("mlp"), make_plan(2, MINI_BATCH, clients=3, sampling="weight")
-    found = run(task, federations("mlp", {0: RAGGED}), plan, ALGORITHMS[name](lr=0.1, **hyper), strategy=strategy)
+    method = parts.algorithm(name)(lr=0.1, **hyper)
+    found = run(task, federations("mlp", {0: RAGGED}), plan, method, strategy=strategy)
     size = task.start.flatten().numel()
     assert found.values("bytes_down").tolist() == [3 * 8 * (size + down)]
     assert found.values("bytes_up").tolist() == [3 * 8 * (size + up)]

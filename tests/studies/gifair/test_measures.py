@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedrepro.evidence.tables import TABLE_COLUMNS, rows
+from fedrepro.evidence.tables import rows
 from fedrepro.studies.gifair.measures import (
     choose,
     fairness,
@@ -19,6 +19,7 @@ from fedrepro.studies.gifair.measures import (
     sampling_variance,
     smallest_spread,
 )
+from tests.studies.gifair.tables import tidy
 
 
 def found(accuracies, samples=10, groups=None):
@@ -69,16 +70,8 @@ def candidates(**given):
     for key, (accuracy, unfairness) in given.items():
         algorithm, _, setting = key.partition("__")
         for metric, value in (("validation_accuracy", accuracy), ("validation_unfairness", unfairness)):
-            lines += [
-                {
-                    "algorithm": algorithm,
-                    "setting": setting,
-                    "seed": seed,
-                    "metric": metric,
-                    "value": value + seed,
-                }
-                for seed in (-1, 0, 1)
-            ]
+            line = {"algorithm": algorithm, "setting": setting, "metric": metric}
+            lines += [{**line, "seed": seed, "value": value + seed} for seed in (-1, 0, 1)]
     table = choose(pd.DataFrame(lines))
     return table[table["chosen"]].set_index("algorithm")["setting"].to_dict()
 
@@ -95,55 +88,56 @@ def test_where_none_is_as_good_the_most_accurate_is_chosen():
 # --- the whole table --------------------------------------------------------------------------------------------------
 
 
-def tidy(accuracies: dict[str, dict[str, list[float]]]) -> pd.DataFrame:
-    """setting → split → accuracies of the devices; two seeds alike."""
+def devices(accuracies: dict[str, dict[str, list[float]]]) -> list[dict[str, object]]:
+    """Lines of a table, by setting → split → accuracies of the devices; two seeds alike."""
     lines = []
     for seed in (0, 1):
         for setting, by_split in accuracies.items():
+            run = {"setting": setting, "seed": seed}
             for split, values in by_split.items():
                 for client, value in enumerate(values):
-                    line = {"setting": setting, "seed": seed, "round": 3, "client": client, "split": split}
-                    lines.append(line | {"metric": "accuracy", "value": value, "group": ""})
-                    lines.append(line | {"metric": "samples", "value": 10, "round": 0, "group": ""})
-            lines.append({"setting": setting, "seed": seed, "round": 3, "metric": "bytes_up", "value": 8.0})
-    frame = pd.DataFrame(lines).fillna({"client": -1, "split": "", "group": ""})
-    frame = frame.assign(experiment="gifair/tiny", algorithm="global", step=0, data="real", diverged=False)
-    return frame.astype({"client": int})[TABLE_COLUMNS]
+                    device = run | {"client": client, "split": split}
+                    lines.append(device | {"metric": "accuracy", "value": value, "round": 3})
+                    lines.append(device | {"metric": "samples", "value": 10})
+            lines.append(run | {"metric": "bytes_up", "value": 8.0, "round": 3})
+    return lines
 
 
 def test_methods_get_their_names_and_the_chosen_setting_is_told_by_validation_not_by_test():
-    table = tidy(
-        {
-            "fedavg": {"validation": [0.5, 0.9], "test": [0.4, 0.8]},
-            "q_ffl,q=1": {"validation": [0.7, 0.7], "test": [0.2, 0.8]},
-            "q_ffl,q=5": {"validation": [0.6, 0.8], "test": [0.6, 0.6]},
-        }
-    )
-    derived = measure(table)
+    accuracies = {
+        "fedavg": {"validation": [0.5, 0.9], "test": [0.4, 0.8]},
+        "q_ffl,q=1": {"validation": [0.7, 0.7], "test": [0.2, 0.8]},
+        "q_ffl,q=5": {"validation": [0.6, 0.8], "test": [0.6, 0.6]},
+    }
+    derived = measure(tidy(devices(accuracies)))
     assert set(derived["algorithm"]) == {"fedavg", "q_ffl"}
     chosen = rows(derived, "chosen_spread", algorithm="q_ffl")
     assert chosen["setting"].tolist() == ["q=1", "q=1"]
     assert chosen["value"].tolist() == pytest.approx([30, 30])
-    assert rows(derived, "spread", algorithm="q_ffl", setting="q=5", seed=0)["value"].item() == pytest.approx(
-        0, abs=1e-12
-    )
+    fair = rows(derived, "spread", algorithm="q_ffl", setting="q=5", seed=0)
+    assert fair["value"].item() == pytest.approx(0, abs=1e-12)
+    assert fair["grid.q"].item() == 5
     assert rows(derived, "bytes_up", algorithm="fedavg")["value"].tolist() == [8.0, 8.0]
     assert (derived["split"] == "derived").all()
 
 
 def test_a_diverged_run_is_still_seen():
-    table = tidy({"fedavg": {"validation": [0.5, 0.9], "test": [0.4, 0.8]}})
-    gone = table.iloc[:1].assign(setting="q_ffl,q=10", metric="diverged", value=1.0, client=-1, diverged=True, split="")
-    derived = measure(pd.concat([table, gone], ignore_index=True))
+    lines = devices({"fedavg": {"validation": [0.5, 0.9], "test": [0.4, 0.8]}})
+    gone = {"setting": "q_ffl,q=10", "seed": 0, "metric": "diverged", "value": 1.0, "diverged": True}
+    derived = measure(tidy([*lines, gone]))
     assert rows(derived, "diverged", algorithm="q_ffl", setting="q=10")["diverged"].tolist() == [True]
 
 
 def test_a_setting_without_a_grid_has_an_empty_name():
-    named = methods(tidy({"fedavg": {"test": [0.5]}, "gifair_per,fraction=0.9": {"test": [0.5]}}))
-    assert set(zip(named["algorithm"], named["setting"], strict=True)) == {
-        ("fedavg", ""),
-        ("gifair_per", "fraction=0.9"),
-    }
+    named = methods(tidy(devices({"fedavg": {"test": [0.5]}, "gifair_per,fraction=0.9": {"test": [0.5]}})))
+    found = set(zip(named["algorithm"], named["setting"], strict=True))
+    assert found == {("fedavg", ""), ("gifair_per", "fraction=0.9")}
+
+
+def test_an_algorithm_without_variants_keeps_its_name():
+    table = tidy(devices({"fedavg": {"test": [0.5]}})).assign(algorithm="ditto", variant="", point="strength=1")
+    named = methods(table)
+    assert set(zip(named["algorithm"], named["setting"], strict=True)) == {("ditto", "strength=1")}
 
 
 # --- what a mean allows -----------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from fedrepro.core import parts
 from fedrepro.data.dataset import Dataset, Source
-from fedrepro.data.datasets import DATASETS
 from fedrepro.data.inside import ordered, shuffled
 from fedrepro.data.partitions.by_client import by_client
 from fedrepro.errors import UserError
@@ -251,7 +251,7 @@ def test_a_wrong_value_is_named(wrong, said):
     with pytest.raises(UserError, match=said):
         standin(**wrong)
     with pytest.raises(UserError, match=said):
-        DATASETS["shakespeare"].size(**wrong)
+        parts.dataset("shakespeare").size(**wrong)
 
 
 def test_it_is_split_by_role_at_random_or_by_place():
@@ -259,8 +259,8 @@ def test_it_is_split_by_role_at_random_or_by_place():
     rng = np.random.default_rng(0)
     dealt = by_client(data, rng)
     assert dealt.groups == [row.gender for row in read_table() if "2" in row.sets]
-    parts = {"train": 0.7, "validation": 0.1, "test": 0.2}
-    at_random, by_place = shuffled(dealt, rng, **parts), ordered(dealt, rng, **parts)
+    shares = {"train": 0.7, "validation": 0.1, "test": 0.2}
+    at_random, by_place = shuffled(dealt, rng, **shares), ordered(dealt, rng, **shares)
     for cut in (at_random, by_place):
         assert {name: set(map(len, rows)) for name, rows in cut.rows.items()} == {
             "train": {70},

@@ -271,9 +271,9 @@ def test_nodes_record_their_sizes_and_the_overlap_of_their_labels():
 def test_too_few_batches_are_refused():
     task, data = make_task("mlp"), three_nodes()
     plan = make_plan(1, LocalWork(steps=2, batch=4), "uniform")
-    with pytest.raises(UserError, match="head_steps = 1 needs 3 batches a round"):
+    with pytest.raises(UserError, match="head_steps = 1 needs 3 batches per round"):
         run(task, data, plan, OmniFedge())
-    with pytest.raises(UserError, match="needs 3 batches a round"):
+    with pytest.raises(UserError, match="needs 3 batches per round"):
         run(task, data, plan, OmniFedgeAuthors())
 
 

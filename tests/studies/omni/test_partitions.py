@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fedrepro.studies.omni.partitions.omni_fedge import omni_skewed, omni_stratified
 
 from fedrepro.errors import UserError
-from fedrepro.studies.omni.partitions import omni_fedge
+from fedrepro.studies.omni import splits
+from fedrepro.studies.omni.partitions.omni_skewed import _thin, omni_skewed
+from fedrepro.studies.omni.partitions.omni_stratified import omni_stratified
 from tests.unit.data.partitions.builders import all_rows, counts, labelled, measured, rng, sizes_of
 
 POOL = labelled([7000] * 10)
@@ -44,14 +45,14 @@ def test_skewed_nodes_keep_a_quarter_on_average_and_half_at_most(options, dealt)
 
 def test_fractions_kept_are_uniform_up_to_a_half():
     labels = np.arange(10_000) % 10
-    draws = [np.bincount(omni_fedge._thin(labels, labels, r), minlength=10) for r in [rng()] for _ in range(300)]
+    draws = [np.bincount(_thin(labels, labels, r), minlength=10) for r in [rng()] for _ in range(300)]
     kept = np.sort(np.ravel(draws)) / 1000
     assert np.abs(kept - np.linspace(0, 0.5, len(kept))).max() < 0.5 * 1.63 / len(kept) ** 0.5  # Kolmogorov's 1 %
 
 
 @pytest.mark.parametrize(("node", "cut"), [(1515, (673, 842)), (745, (331, 414)), (1400, (622, 778))])
 def test_training_and_test_samples_of_the_tables_nodes(node, cut):
-    found = omni_fedge._cut([np.arange(node)], np.arange(node) % 10, rng(), 622, 778, "x")
+    found = splits.cut([np.arange(node)], np.arange(node) % 10, rng(), 622, 778, "x")
     assert (*sizes_of(found), *sizes_of(found, "test")) == cut
 
 
@@ -69,8 +70,8 @@ def test_a_pool_that_is_too_small_is_dealt_out_whole(make):
         assert got.mean() == pytest.approx(250, rel=0.2)
 
 
-def test_skewed_nodes_are_drawn_again_where_one_would_be_empty():
-    """12 samples a node, of which a draw often keeps one or none."""
+def test_skewed_nodes_are_drawn_again_if_one_would_be_empty():
+    """12 samples per node; a draw often keeps one or none of them."""
     data = labelled([60, 60])
     found = [omni_skewed(data, rng(s), clients=10) for s in range(20)]
     assert min(min(sizes_of(f)) for f in found) >= 1

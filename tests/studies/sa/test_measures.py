@@ -10,7 +10,7 @@ import pytest
 
 from fedrepro.core.federation import LocalWork
 from fedrepro.evidence.tables import TABLE_COLUMNS, rows
-from fedrepro.studies.sa import measures as measures
+from fedrepro.studies.sa import measures
 from fedrepro.studies.sa.algorithms.sa_tracked import SATracked
 from tests.builders import federations, make_plan, make_task, run
 
@@ -106,15 +106,15 @@ def test_windows_end_within_the_run_and_have_a_round_in_them():
     assert [many[0], many[-1]] == [1, 9_899]
 
 
-def test_a_point_on_the_solution_has_no_distance_and_one_beside_it_has():
+def test_a_point_on_the_solution_has_no_distance_and_one_off_it_has():
     # ẇ = 2 − w from w = 0: w = 2(1 − e^{−t})
     time = np.arange(0, 3, 0.25)
     w = 2 * (1 - np.exp(-time))[:, None]
-    h, b = np.array([[1.0]]), np.array([2.0])
-    assert measures.window_distance(time, w, h, b, 2) == pytest.approx(0, abs=1e-7)
+    path = measures.Trajectory(time, w, h=np.array([[1.0]]), b=np.array([2.0]))
+    assert measures.window_distance(path, 2) == pytest.approx(0, abs=1e-7)
     w[5] += 0.1  # T = 1.25, in the window (0.5, 1.5]
-    assert measures.window_distance(time, w, h, b, 2) == pytest.approx(0.1, abs=1e-7)
-    assert measures.window_distance(time, w, h, b, 6) == pytest.approx(0, abs=1e-7)
+    assert measures.window_distance(path, 2) == pytest.approx(0.1, abs=1e-7)
+    assert measures.window_distance(path, 6) == pytest.approx(0, abs=1e-7)
 
 
 @pytest.mark.parametrize("steps", [2, 5])

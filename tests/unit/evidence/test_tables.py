@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 
+from fedrepro.core import parts
 from fedrepro.core.metrics import MetricLog
 from fedrepro.evidence.tables import TABLE_COLUMNS, collect_metrics, derived_rows, final, rows
 from fedrepro.files import write_json
-from fedrepro.studies.dfl import measures as dfl
 
 
-def shard(folder, algorithm, runs, diverged=(), kind="synthetic"):
+def shard(folder, algorithm, runs, diverged=(), kind="synthetic", **manifest):
     """A shard's two files. `runs`: (setting, seed) → the loss of rounds 0, 1, …"""
     log = MetricLog()
     for run, losses in runs.items():
@@ -19,20 +22,22 @@ def shard(folder, algorithm, runs, diverged=(), kind="synthetic"):
             log.add(run, round, "loss", loss, split="train")
     path = folder / algorithm / f"{len(runs)}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
-    log.frame("sa/toy", algorithm).to_parquet(path, index=False)
+    log.frame("toy/line", algorithm).to_parquet(path, index=False)
     gone = [{"setting": setting, "seed": seed, "round": 1} for setting, seed in diverged]
-    write_json(path.with_suffix(".json"), {"diverged": gone, "data": {"kind": kind}})
+    settings = {setting: {"variant": setting, "method": "fedavg", "grid": {}} for setting, _ in runs}
+    manifest = {"algorithm": algorithm, "diverged": gone, "data": {"kind": kind}} | (manifest or {"settings": settings})
+    write_json(path.with_suffix(".json"), manifest)
     return path
 
 
 def test_shards_are_joined_with_data_kind_and_divergence(tmp_path):
-    parts = [
+    shards = [
         shard(tmp_path, "fedavg", {("a", 0): [4, 2], ("b", 0): [4]}, diverged=[("b", 0)], kind="standin"),
         shard(tmp_path, "local", {("b", 0): [4, 3]}),
     ]
-    collect_metrics("sa", parts, tmp_path / "table.parquet")
+    collect_metrics("toy", shards, tmp_path / "table.parquet")
     table = pd.read_parquet(tmp_path / "table.parquet")
-    assert list(table.columns) == TABLE_COLUMNS
+    assert list(table.columns) == [*TABLE_COLUMNS, "variant", "point"]
     assert table["value"].tolist() == [4, 2, 4, 4, 3]
     assert table["data"].tolist() == ["standin"] * 3 + ["synthetic"] * 2
     assert table["diverged"].tolist() == [False, False, True, False, False]
@@ -40,10 +45,59 @@ def test_shards_are_joined_with_data_kind_and_divergence(tmp_path):
     assert table.dtypes[["seed", "round", "step", "client"]].eq("int64").all()
 
 
+def parts_of_settings(table):
+    """Each setting's parts, without the missing ones."""
+    lines = table.drop_duplicates(["algorithm", "setting"]).drop(columns=TABLE_COLUMNS[3:])
+    return [
+        {k: v for k, v in line.items() if not pd.isna(v)}
+        for line in lines.drop(columns="experiment").to_dict("records")
+    ]
+
+
+def test_the_parts_of_a_setting_are_columns(tmp_path):
+    """Numbers and texts of grids; a key that a setting lacks is missing, a key with one text has texts only."""
+    settings = {
+        "fedavg": {"variant": "fedavg", "method": "fedavg", "grid": {}},
+        "q_ffl,q=1,at=end": {"variant": "q_ffl", "method": "q_ffl", "grid": {"q": 1, "at": "end"}},
+    }
+    single = {"q=0.5,at=0.1": {"variant": "", "method": "local", "grid": {"q": 0.5, "at": 0.1}}}
+    shards = [
+        shard(tmp_path, "shared", {(name, 0): [4] for name in settings}, settings=settings),
+        shard(tmp_path, "local", {(name, seed): [4] for name in single for seed in (0, 1)}, settings=single),
+    ]
+    collect_metrics("toy", shards, tmp_path / "table.parquet")
+    table = pd.read_parquet(tmp_path / "table.parquet")
+    assert parts_of_settings(table) == [
+        {"algorithm": "shared", "setting": "fedavg", "variant": "fedavg", "point": ""},
+        {"algorithm": "shared", "setting": "q_ffl,q=1,at=end", "variant": "q_ffl", "point": "q=1,at=end"}
+        | {"grid.q": 1.0, "grid.at": "end"},
+        {"algorithm": "local", "setting": "q=0.5,at=0.1", "variant": "", "point": "q=0.5,at=0.1"}
+        | {"grid.q": 0.5, "grid.at": "0.1"},
+    ]
+    assert table["grid.q"].dtype == float
+    assert table["seed"].tolist() == [0, 0, 0, 1]
+
+
+def test_an_older_manifest_gives_the_settings_by_its_config(tmp_path):
+    """Such a manifest has the keys of a grid sorted, its runs as the experiment file has them."""
+    arm = {"variants": {"a": {}, "b": {"grid": {"mu": [1, 2], "lr": [0.1]}}}}
+    runs = {("a", 0): [4], ("b,mu=1,lr=0.1", 0): [4], ("b,mu=2,lr=0.1", 0): [4]}
+    collect_metrics(
+        "toy", [shard(tmp_path, "fedavg", runs, config={"algorithms": {"fedavg": arm}})], tmp_path / "table"
+    )
+    assert parts_of_settings(pd.read_parquet(tmp_path / "table")) == [
+        {"algorithm": "fedavg", "setting": "a", "variant": "a", "point": ""},
+        {"algorithm": "fedavg", "setting": "b,mu=1,lr=0.1", "variant": "b", "point": "mu=1,lr=0.1"}
+        | {"grid.mu": 1.0, "grid.lr": 0.1},
+        {"algorithm": "fedavg", "setting": "b,mu=2,lr=0.1", "variant": "b", "point": "mu=2,lr=0.1"}
+        | {"grid.mu": 2.0, "grid.lr": 0.1},
+    ]
+
+
 def test_the_same_shards_give_the_same_bytes(tmp_path):
     part = shard(tmp_path, "fedavg", {("", 0): [4, 2]})
     for name in ("one", "two"):
-        collect_metrics("sa", [part], tmp_path / name)
+        collect_metrics("toy", [part], tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
@@ -52,26 +106,22 @@ def test_the_study_adds_its_measures(tmp_path, monkeypatch):
         ends = final(table, "loss")[["algorithm", "setting", "seed", "round", "value"]]
         return derived_rows([("tenfold", ends.assign(value=ends["value"] * 10))], table)
 
-    monkeypatch.setattr(dfl, "measure", measure)
-    part = shard(tmp_path, "fedavg", {("", 0): [4, 2], ("", 1): [5]}, diverged=[("", 1)])
-    collect_metrics("dfl", [part], tmp_path / "table.parquet")
+    monkeypatch.setattr(parts, "study_module", lambda study, name: f"{study}_{name}")
+    monkeypatch.setitem(sys.modules, "toy_measures", SimpleNamespace(measure=measure))
+    settings = {"lr=1": {"variant": "", "method": "fedavg", "grid": {"lr": 1}}}
+    runs = {("lr=1", 0): [4, 2], ("lr=1", 1): [5]}
+    part = shard(tmp_path, "fedavg", runs, diverged=[("lr=1", 1)], settings=settings)
+    collect_metrics("toy", [part], tmp_path / "table.parquet")
     added = rows(pd.read_parquet(tmp_path / "table.parquet"), "tenfold")
     assert added[["experiment", "seed", "round", "value", "split", "client", "step", "data", "diverged"]].to_dict(
         "records"
     ) == [
-        dict(experiment="sa/toy", seed=0, round=1, value=20, split="derived", client=-1, step=0, data="synthetic")
+        dict(experiment="toy/line", seed=0, round=1, value=20, split="derived", client=-1, step=0, data="synthetic")
         | {"diverged": False},
-        dict(experiment="sa/toy", seed=1, round=0, value=50, split="derived", client=-1, step=0, data="synthetic")
+        dict(experiment="toy/line", seed=1, round=0, value=50, split="derived", client=-1, step=0, data="synthetic")
         | {"diverged": True},
     ]
-
-
-def test_a_method_beside_dfl_is_left_out_of_its_measures_even_if_it_diverged(tmp_path):
-    log = MetricLog()
-    log.add(("", 0), 0, "loss", 4.0, split="train")
-    log.add(("", 0), 1, "diverged", 1.0)
-    table = log.frame("dfl/line", "fedavg").assign(data="synthetic", diverged=True)
-    assert len(dfl.measure(table)) == 0
+    assert added[["variant", "point", "grid.lr"]].to_numpy().tolist() == [["", "lr=1", 1.0]] * 2
 
 
 @pytest.fixture

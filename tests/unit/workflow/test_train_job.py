@@ -48,6 +48,20 @@ def test_a_run_does_not_depend_on_its_shard(run):
     pd.testing.assert_frame_equal(alone, mine, check_exact=True)
 
 
+def test_the_manifest_says_what_each_setting_consists_of(run):
+    arm = {
+        "lr": 0.1,
+        "variants": {"plain": {"method": "fedavg"}, "tied": {"method": "fedprox", "grid": {"mu": [0, 1]}}},
+    }
+    metrics, manifest = run({"algorithms.all": arm}, algorithm="all")
+    assert manifest["settings"] == {
+        "plain": {"variant": "plain", "method": "fedavg", "grid": {}},
+        "tied,mu=0": {"variant": "tied", "method": "fedprox", "grid": {"mu": 0}},
+        "tied,mu=1": {"variant": "tied", "method": "fedprox", "grid": {"mu": 1}},
+    }
+    assert set(metrics["setting"]) == set(manifest["settings"])
+
+
 def test_gradient_steps_are_counted(run):
     _, manifest = run()
     assert manifest["gradient_steps"] == 3 * 2 * 4 * 5  # rounds, seeds, clients, steps

@@ -1,10 +1,9 @@
-"""The stand-in for Shakespeare's roles: speech from small probabilistic grammars, one a role.
+"""The stand-in for Shakespeare's roles: speech from small probabilistic grammars, one per role.
 
 All roles share the rules and the function words. Each role has its own probabilities of the rules (so its own length
-and kind of sentences) and its own content words: half of them the role's alone, half those of its gender, in an order
-of frequency (Zipf's) of its own. Invented words are made of syllables whose sounds are weighted differently for each
-role and gender, so that already pairs of letters tell roles apart. How much each role says, and how many of each
-gender there are, is the caller's.
+and kind of sentences) and its own content words: half of them unique to the role, half common to its gender, with
+Zipf frequencies in an order of its own. Invented words are made of syllables whose sounds are weighted differently for
+each role and gender, so that pairs of letters suffice to tell roles apart. The caller chooses lengths and genders.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-#: symbol → what it may become; a symbol in no rule (nor in CONTENT) is text. The first is a whole sentence.
+#: symbol → its expansions; a symbol in no rule (nor in CONTENT) is text. The first is a whole sentence.
 RULES: dict[str, tuple[str, ...]] = {
     "SENTENCE": (
         "CLAUSE END",
@@ -37,7 +36,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "END": (".", "!", ";", ":", "."),
 }
 CONTENT = ("NOUN", "VERB", "ADJECTIVE", "NAME")
-WORDS = 12  # of each kind, the role's alone; and as many of its gender's
+WORDS = 12  # of each kind, unique to the role; the same number for its gender
 ONSETS = ("b", "c", "d", "f", "g", "h", "l", "m", "n", "p", "r", "s", "t", "v", "w", "br", "gr", "sh", "st", "th", "")
 VOWELS = ("a", "e", "i", "o", "u", "ea", "ou", "ie")
 CODAS = ("", "", "n", "r", "s", "t", "l", "d", "ck", "th", "ght", "ve")
@@ -46,7 +45,7 @@ Grammar = dict[str, tuple[list[float], list[list[str]]]]  # symbol → (cumulati
 
 
 def dialogue(rng: np.random.Generator, lengths: Sequence[int], female: Sequence[bool]) -> list[str]:
-    """A text of the given number of characters for each role."""
+    """One text per role, with the given numbers of characters."""
     shared = [_lexicon(rng), _lexicon(rng)]
     uniform = _uniform(rng)
     return [
@@ -84,18 +83,17 @@ def _lexicon(rng: np.random.Generator) -> dict[str, list[str]]:
 
 
 def _speak(grammar: Grammar, length: int, uniform: Iterator[float]) -> str:
-    """Sentence after sentence, cut where the role has said enough."""
-    sentences, said = [], 0
+    """Sentences, cut at the given number of characters."""
+    sentences, said = list[str](), 0
     while said < length:
-        sentence = _sentence(grammar, uniform)
-        sentences.append(sentence)
-        said += len(sentence) + 1
+        sentences.append(_sentence(grammar, uniform))
+        said += len(sentences[-1]) + 1
     return " ".join([*sentences, ""])[:length]
 
 
 def _sentence(grammar: Grammar, uniform: Iterator[float]) -> str:
     """Derived leftmost first; punctuation follows a word without a blank."""
-    stack, words = [next(iter(RULES))], []
+    stack, words = [next(iter(RULES))], list[str]()
     while stack:
         symbol = stack.pop()
         if symbol in grammar:

@@ -1,31 +1,31 @@
-"""Fairness over devices and groups (thesis §2.5): mean and spread of the accuracies with the part that is only the
-finite test set, accuracies of groups, the choice of the tuning grids, and which spreads a mean allows at all.
+"""Fairness over devices and groups (thesis §2.5): mean and spread of the accuracies, the part of the spread that is due
+to the finite test set, accuracies of groups, the tuning rule, and the spreads that a mean allows.
 
-Accuracies and what is made of them are in per cent, as the thesis prints them. Several methods share a job; here each
-gets its own name: rows of `global` with the setting `q_ffl,q=1` become derived rows of the algorithm `q_ffl` with the
-setting `q=1`.
+Accuracies and their measures are in per cent, as the thesis prints them. Several methods share a job as its variants;
+here each gets its own name: rows of `global` with the setting `q_ffl,q=1` become derived rows of the algorithm `q_ffl`
+with the setting `q=1`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fedrepro.evidence.tables import RUN, TABLE_COLUMNS, derived_rows, final, rows
+from fedrepro.evidence.tables import RUN, derived_rows, final, rows
 
-#: "superior or similar to FedAvg": so many points below its mean accuracy; assumed: the thesis names no number
+#: "superior or similar to FedAvg": at most so many points below its mean accuracy; assumed: the thesis has no number
 SIMILAR = 1.0
 BASE = "fedavg"
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
-    """Per run what its devices' accuracies come to; for the setting that the tuning rule chooses the same again, as
-    `chosen_…`."""
+    """Fairness measures per run; those of the settings that the tuning rule chooses again as `chosen_…`."""
     named = methods(table)
-    runs = pd.DataFrame([line for line in _runs(named)])
+    runs = pd.DataFrame(_runs(named))
     if runs.empty:
         return table.iloc[:0]
     choice = choose(runs)
@@ -34,21 +34,21 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
     both = pd.concat([runs, best.assign(metric="chosen_" + best["metric"])])
     frame = derived_rows(both.groupby("metric", sort=False), named)
     gone = rows(named, "diverged").assign(split="derived")
-    return pd.concat([frame, gone[TABLE_COLUMNS]], ignore_index=True)
+    return pd.concat([frame, gone[list(frame)]], ignore_index=True)
 
 
 def methods(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with each method as an algorithm of its own, and what is left of the setting."""
-    parts = table["setting"].str.partition(",")
-    return table.assign(algorithm=parts[0], setting=parts[2])
+    """The table with each variant as an algorithm and with the grid's point as its setting."""
+    algorithm = table["variant"].where(table["variant"] != "", table["algorithm"])
+    return table.assign(algorithm=algorithm, setting=table["point"])
 
 
-def _runs(named: pd.DataFrame) -> Iterator[dict]:
-    """One line a run and metric."""
-    devices = rows(named, "samples").drop_duplicates(["seed", "split", "client"])
-    devices = devices[["seed", "split", "client", "group", "value"]].rename(columns={"value": "samples"})
+def _runs(named: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """One line per run and metric."""
+    device = ["seed", "split", "client"]
+    devices = rows(named, "samples").drop_duplicates(device)[[*device, "group", "value"]]
     each = final(named[named["client"] >= 0], "accuracy").drop(columns="group")
-    each = each.merge(devices, on=["seed", "split", "client"])
+    each = each.merge(devices.rename(columns={"value": "samples"}), on=device)
     for run, own in each.groupby(RUN, sort=False):
         line = dict(zip(RUN, run, strict=True)) | {"round": int(own["round"].max()), "group": ""}
         for split, prefix in (("validation", "validation_"), ("test", "")):
@@ -56,14 +56,13 @@ def _runs(named: pd.DataFrame) -> Iterator[dict]:
                 yield line | {"metric": prefix + metric, "group": group, "value": 100 * value}
     for metric in ("bytes_down", "bytes_up", "lambda_max", "lambda"):
         yield from rows(named, metric)[[*RUN, "round", "group", "metric", "value"]].to_dict("records")
-    agreement = (
-        rows(named, "rank_agreement").groupby(RUN, as_index=False).agg(value=("value", "mean"), round=("round", "max"))
-    )
+    by_run = rows(named, "rank_agreement").groupby(RUN, as_index=False)
+    agreement = by_run.agg(value=("value", "mean"), round=("round", "max"))
     yield from agreement.assign(metric="rank_agreement", group="").to_dict("records")
 
 
 def fairness(own: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
-    """(metric, group, value) from one run's devices: `value` their accuracies, `samples` of the test set, `group`."""
+    """(metric, group, value) of one run, from its devices' `value` (accuracy), `samples` of the test set, `group`."""
     if own.empty:
         return
     accuracy, samples = own["value"].to_numpy(), own["samples"].to_numpy()
@@ -74,19 +73,21 @@ def fairness(own: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
     yield "sampling", "", math.sqrt(chance)
     yield "excess", "", math.sqrt(max(0.0, variance - chance))
     yield "worst_tenth", "", float(np.sort(accuracy)[: max(1, len(accuracy) // 10)].mean())
+    unfairness = math.sqrt(variance)
     groups = own.groupby("group")["value"].mean()
     if len(groups) > 1:
+        unfairness = float(groups.max() - groups.min())
         for name, value in groups.items():
             yield "group_accuracy", str(name), float(value)
-        yield "discrepancy", "", float(groups.max() - groups.min())
+        yield "discrepancy", "", unfairness
         yield "worst_group", "", float(groups.min())
         yield "best_group", "", float(groups.max())
-    yield "unfairness", "", float(groups.max() - groups.min()) if len(groups) > 1 else math.sqrt(variance)
+    yield "unfairness", "", unfairness
 
 
 def sampling_variance(accuracy: np.ndarray, samples: np.ndarray) -> float:
-    """The part of the variance over K devices that their finite test sets give: (1 − 1/K) times the mean of
-    a_k(1 − a_k)/(n_k − 1), which has that expectation where the samples of a device are independent."""
+    """The part of the variance over K devices that is due to their finite test sets: (1 − 1/K) times the mean of
+    a_k(1 − a_k)/(n_k − 1), an unbiased estimate if the samples of a device are independent."""
     known = samples > 1
     if not known.any():
         return 0.0
@@ -98,19 +99,18 @@ def sampling_variance(accuracy: np.ndarray, samples: np.ndarray) -> float:
 
 
 def choose(runs: pd.DataFrame) -> pd.DataFrame:
-    """All candidates of every method with their validation means over seeds, and the chosen one of each.
+    """All candidates of each method with their validation means over seeds, and the chosen one.
 
-    The rule of §2.5.1: of the settings whose mean accuracy is superior or similar to FedAvg's the one with the least
-    spread (of the groups: the least discrepancy); where no setting is similar, the one with the largest mean accuracy.
+    The rule of §2.5.1: among the settings whose mean accuracy is superior or similar to FedAvg's, the one with the
+    least spread (with groups: the least discrepancy); if no setting is similar, the one with the largest mean accuracy.
     The thesis says "testing accuracy"; here it is the validation accuracy.
     """
+    columns = ["algorithm", "setting", "accuracy", "unfairness", "similar", "chosen"]
     wanted = runs[runs["metric"].isin(["validation_accuracy", "validation_unfairness"])]
     if wanted.empty:
-        return pd.DataFrame(columns=["algorithm", "setting", "accuracy", "unfairness", "similar", "chosen"])
-    wide = wanted.pivot_table(
-        index=["algorithm", "setting"], columns="metric", values="value", sort=False
-    ).reset_index()
-    wide = wide.rename(columns={f"validation_{name}": name for name in ("accuracy", "unfairness")})
+        return pd.DataFrame(columns=columns)
+    wide = wanted.pivot_table(index=columns[:2], columns="metric", values="value", sort=False)
+    wide = wide.rename(columns=lambda metric: metric.removeprefix("validation_")).reset_index()
     base = wide.loc[wide["algorithm"] == BASE, "accuracy"].max()
     wide["similar"] = wide["accuracy"] >= base - SIMILAR if np.isfinite(base) else True
     wide["chosen"] = False
@@ -118,15 +118,15 @@ def choose(runs: pd.DataFrame) -> pd.DataFrame:
         similar = own[own["similar"]]
         best = own["accuracy"].idxmax() if similar.empty else similar["unfairness"].idxmin()
         wide.loc[best, "chosen"] = True
-    return wide[["algorithm", "setting", "accuracy", "unfairness", "similar", "chosen"]]
+    return wide[columns]
 
 
 # --- what a mean allows -----------------------------------------------------------------------------------------------
 
 
 def smallest_spread(mean: float, samples: float) -> float:
-    """The spread over devices that are all equally good, from test sets of `samples` each: √(a(1 − a)/n). Devices that
-    differ in size have a larger one, as the mean of 1/n is not below 1 over the mean."""
+    """The spread over equally good devices with test sets of `samples` each: √(a(1 − a)/n). Devices of different sizes
+    have a larger one, as the mean of 1/n is at least 1 over the mean."""
     return math.sqrt(mean * (1 - mean) / samples)
 
 

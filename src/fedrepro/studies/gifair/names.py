@@ -1,25 +1,31 @@
-"""What the pictures and tables of the study gifair share: names, colours, and the chosen setting of a method."""
+"""Names, order and colours in which the figures and tables show methods and data sets."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import pandas as pd
 
+from fedrepro.core import parts
 from fedrepro.evidence.tables import rows
 from fedrepro.report.plotting import COLOURS
 
-#: method → (name, colour)
-METHODS = {
-    "fedavg": ("FedAvg", COLOURS[6]),
-    "q_ffl": ("q-FFL", COLOURS[5]),
-    "term": ("TERM", COLOURS[2]),
-    "term_group": ("TERM-Group", COLOURS[2]),
-    "fedmgda_plus": ("FedMGDA+", COLOURS[4]),
-    "afl": ("AFL", COLOURS[7]),
-    "ditto": ("Ditto", COLOURS[3]),
-    "gifair_global": ("GIFAIR-FL-Global", COLOURS[0]),
-    "gifair_exact": ("GIFAIR-FL-Global, exact ranks", COLOURS[0]),
-    "gifair_per": ("GIFAIR-FL-Per", COLOURS[1]),
+#: colours of the thesis' methods, in the order of its tables; other methods follow
+THESIS = {
+    "fedavg": COLOURS[6],
+    "q_ffl": COLOURS[5],
+    "term": COLOURS[2],
+    "term_group": COLOURS[2],
+    "fedmgda_plus": COLOURS[4],
+    "afl": COLOURS[7],
+    "ditto": COLOURS[3],
+    "gifair_global": COLOURS[0],
+    "gifair_exact": COLOURS[0],
+    "gifair_per": COLOURS[1],
 }
+#: variants that differ from the method of their name
+VARIANTS = {"gifair_exact": "GIFAIR-FL-Global, exact ranks"}
 TITLES = {
     "mnist_skewed": "MNIST-skewed",
     "fmnist_skewed": "F-MNIST-skewed",
@@ -29,35 +35,28 @@ TITLES = {
     "shakespeare_31": "Shakespeare, 31 roles",
     "shakespeare_2": "Shakespeare, 2 groups",
 }
+GROUPS = {"femnist_3_groups": ("capital", "lowercase", "mixed"), "shakespeare_2": ("male", "female")}
 
 
-def rows_of(table: pd.DataFrame, method: str, setting: str) -> pd.DataFrame:
-    """The derived rows of one setting of one method."""
-    keep = (table["algorithm"] == method) & (table["setting"] == setting) & (table["split"] == "derived")
-    return table[keep]
+def name(method: str) -> str:
+    """A method's label; a variant that is neither a method nor in VARIANTS goes by its own name."""
+    return VARIANTS.get(method) or (parts.label(method) if method in parts.modules("algorithms") else method)
 
 
-def present(table: pd.DataFrame) -> list[str]:
-    """The methods that a table has results of, in the order in which they are shown."""
-    have = set(rows(table, "chosen_accuracy")["algorithm"])
-    return [method for method in METHODS if method in have]
+def present(*tables: pd.DataFrame) -> list[str]:
+    """The methods with results in one of the tables, in the order in which they are shown."""
+    have = dict.fromkeys(method for table in tables for method in rows(table, "chosen_accuracy")["algorithm"].unique())
+    return [*(method for method in THESIS if method in have), *(method for method in have if method not in THESIS)]
+
+
+def colours(methods: Sequence[str]) -> dict[str, str]:
+    """Method → colour. Methods beyond the thesis take the colours that are free, and then all colours in turn."""
+    found = {method: THESIS[method] for method in methods if method in THESIS}
+    free = [colour for colour in COLOURS if colour not in found.values()]
+    others = [method for method in methods if method not in THESIS]
+    return found | dict(zip(others, itertools.chain(free, itertools.cycle(COLOURS)), strict=False))
 
 
 def chosen_setting(table: pd.DataFrame, method: str) -> str:
+    """The setting that the tuning rule chooses."""
     return str(rows(table, "chosen_accuracy", algorithm=method)["setting"].iloc[0])
-
-
-def sent_bytes(table: pd.DataFrame, method: str, way: str) -> int:
-    return int(rows(table, way, algorithm=method, split="derived")["value"].mean())
-
-
-def percent(values: pd.Series) -> str:
-    """`79.2 ± 1.0`: mean and standard deviation over seeds."""
-    if values.empty:
-        return ""
-    spread = f" ± {values.std(ddof=1):.1f}" if len(values) > 1 else ""
-    return f"{values.mean():.1f}{spread}"
-
-
-def short_name(method: str) -> str:
-    return METHODS[method][0].replace("GIFAIR-FL-", "")

@@ -1,21 +1,21 @@
-"""Project Gutenberg's #100, the complete works of Shakespeare, into plays, speaking roles and what each role says.
+"""Project Gutenberg's #100, the complete works of Shakespeare, split into plays, speaking roles and their texts.
 
 The rules are those of LEAF (Caldas et al. 2018, data/shakespeare), so that the roles and their texts are LEAF's:
 - a work starts at the line `by William Shakespeare`; its title is the nearest line above that is not blank. A work
   with fewer than two roles is no play (the sonnets, A Lover's Complaint);
 - a speech starts at a line of two blanks, the role's name, a full stop and a blank (`  HAMLET. To be, …`). Names are
-  letters and blanks, and are one role whatever their case. Lines of four blanks or more that follow continue the
-  speech, stage directions among them. All other lines are skipped, and do not end the speech;
+  letters and blanks, in any case. Following lines of four blanks or more continue the speech, stage directions among
+  them. All other lines are skipped and do not end the speech;
 - The Comedy of Errors is not indented: names and continuations start in the first column, a line that starts with
   `<` (the publisher's notice) or an `ACT …. ` heading ends the speech;
 - a role of two lines or fewer is left out;
 - a role's text is all of its lines, each followed by a blank, with runs of blanks as one blank.
 
-What follows from them, and is kept because LEAF's clients have it: names are as the file abbreviates them (HAM, FAL);
-someone named in two ways is two roles (GLOUCESTER and KING RICHARD of Richard III are one man); `MRS. PAGE.` and
-`MRS. FORD.` of The Merry Wives of Windsor are one role, MRS; FIRST LORD is one role in every scene of a play.
+Consequences, kept because LEAF's clients have them: names are as the file abbreviates them (HAM, FAL); a person with
+two names is two roles (GLOUCESTER and KING RICHARD of Richard III); `MRS. PAGE.` and `MRS. FORD.` of The Merry Wives
+of Windsor are one role, MRS; FIRST LORD is one role in every scene of a play.
 
-Where LEAF cuts by line number (the first work, the end of the file), the rule of two roles says the same.
+LEAF cuts by line number in two places (the first work, the end of the file); the rule of two roles has the same effect.
 """
 
 from __future__ import annotations

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
-from fedrepro.evidence.published import printed
-from fedrepro.evidence.tables import final, rows
-from fedrepro.report.plotting import COLOURS, band, figure
+from fedrepro.evidence.tables import Tables, final, rows
+from fedrepro.report.plotting import COLOURS, Drawn, band, figure
 from fedrepro.studies.omni.measures import ACCURACIES, square
-
-Tables = dict[str, pd.DataFrame]
-Drawn = tuple[Figure, pd.DataFrame]
 
 SETTINGS = {
     "mnist_iid": "MNIST, i.i.d.",
@@ -33,12 +28,12 @@ LOCAL = ("local training, at its end", COLOURS[2])
 
 
 def table1(tables: Tables) -> pd.DataFrame:
-    """Samples a node: printed, and what the nodes of each split hold (mean over seeds; smallest to largest node)."""
+    """Samples per node: printed, and those of the nodes of each split (mean over seeds; smallest to largest node)."""
     lines = []
     for name, title in SETTINGS.items():
         line: dict[str, object] = {"data": title}
         for split in ("train", "test"):
-            asked = int(printed("omni")[f"{name}_{split}"].value)
+            asked = int(tables.printed[f"{name}_{split}"].value)
             sizes = rows(tables[name], "samples", split=split, algorithm="omni_fedge", round=0)["value"]
             line |= {f"{split}, printed": asked, f"{split}, ours (mean)": round(float(sizes.mean()), 1)}
             line[f"{split}, ours (range)"] = f"{sizes.min():.0f}–{sizes.max():.0f}"
@@ -51,8 +46,7 @@ def fig1(tables: Tables) -> Drawn:
     fig, axes = figure(2, 4, width=11.0, height=2.5, sharex=True, sharey="col")
     drawn = []
     for column, (name, title) in enumerate(SETTINGS.items()):
-        for line, split in enumerate(("train", "test")):
-            ax = axes[line, column]
+        for ax, split in zip(axes[:, column], ("train", "test"), strict=True):
             for algorithm, (label, colour, style) in METHODS.items():
                 curve = rows(tables[name], "accuracy", split=split, client=-1, algorithm=algorithm)
                 summary = band(ax, curve, "round", label=label, colour=colour, linestyle=style)
@@ -61,19 +55,16 @@ def fig1(tables: Tables) -> Drawn:
             ax.axhline(local["value"].median(), color=LOCAL[1], linewidth=1.2, linestyle=":", label=LOCAL[0])
             ends = local["value"].agg(median="median", low="min", high="max").to_frame().T
             drawn.append(ends.assign(round=int(local["round"].max()), data=title, split=split, method=LOCAL[0]))
-            if line == 0:
-                ax.set_title(title)
-            else:
-                ax.set_xlabel("round")
-            if column == 0:
-                ax.set_ylabel(f"{split} accuracy")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=4)
+        axes[0, column].set_title(title)
+        axes[1, column].set_xlabel("round")
+    for ax, split in zip(axes[:, 0], ("train", "test"), strict=True):
+        ax.set_ylabel(f"{split} accuracy")
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig, pd.concat(drawn, ignore_index=True)
 
 
 def weights(tables: Tables) -> Drawn:
-    """ω_ij (head of node i, data of node j) of the paper's mode over rounds, beside the overlap of the labels."""
+    """ω_ij (head of node i, data of node j) of the paper's mode over rounds, next to the overlap of the labels."""
     moments = ("first tenth", "middle", "last fifth")
     fig, axes = figure(len(SETTINGS), 4, width=8.4, height=1.9)
     drawn = []
@@ -91,25 +82,25 @@ def weights(tables: Tables) -> Drawn:
             spread = max(0.05, np.abs(relative - 1).max())
             ax.imshow(relative, cmap="PuOr_r", vmin=1 - spread, vmax=1 + spread)
             for (i, j), value in np.ndenumerate(matrix):
-                dark = abs(relative[i, j] - 1) > 0.6 * spread
-                colour = "white" if dark else "black"
-                shown = f"{value:.2g}" if 0.01 <= value < 1000 else f"{value:.0e}"  # a cell has room for five letters
+                colour = "white" if abs(relative[i, j] - 1) > 0.6 * spread else "black"  # on dark and light cells
+                shown = (
+                    f"{value:.2g}" if 0.01 <= value < 1000 else f"{value:.0e}"
+                )  # a cell has room for five characters
                 ax.text(j, i, shown, ha="center", va="center", fontsize=6.5, color=colour)
             ax.set(xticks=range(len(matrix)), yticks=range(len(matrix)))
             ax.grid(visible=False)
             ax.tick_params(labelsize=6.5, length=0)
-            if name == next(iter(SETTINGS)):
-                ax.set_title(label)
-            if name == list(SETTINGS)[-1]:
-                ax.set_xlabel("data of node j")
             cells = [{"i": i, "j": j, "value": v} for (i, j), v in np.ndenumerate(matrix)]
             drawn.append(pd.DataFrame(cells).assign(data=title, panel=label))
         line[0].set_ylabel(f"{title}\nnode i")
+    for above, below, (label, _) in zip(axes[0], axes[-1], panels, strict=True):
+        above.set_title(label)
+        below.set_xlabel("data of node j")
     return fig, pd.concat(drawn, ignore_index=True)
 
 
 def rounds_to_accuracy(tables: Tables) -> pd.DataFrame:
-    """Rounds until the nodes' average test accuracy reaches 80, 85, 90 %: median over seeds, and how many get there."""
+    """Rounds until the nodes' average test accuracy reaches 80, 85, 90 %: median over seeds, and how many reach it."""
     lines = []
     for name, title in SETTINGS.items():
         table = tables[name]

@@ -1,9 +1,10 @@
-"""Omni-Fedge: rounds to an accuracy, what the weights ω have to do with the nodes' labels, and the terms of the PAC
-bound (Theorem 1) that can be computed from a run."""
+"""Omni-Fedge: rounds to an accuracy, the weights ω compared with the nodes' labels, and the terms of the PAC bound
+(Theorem 1) that a run gives."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,14 +18,13 @@ DELTA = 0.05  # of Theorem 1; assumed: the paper names no value
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
-    """Per run: rounds to 80, 85 and 90 %, best accuracy, and for the methods with weights what ω looks like."""
-    found: dict[str, list[dict]] = {}
+    """Per run: rounds to 80, 85 and 90 %, best accuracy, and properties of ω for the methods that have it."""
+    found: dict[str, list[dict[str, Any]]] = {}
 
-    def add(metric: str, run: tuple, value: float, round: int) -> None:
+    def add(metric: str, run: tuple[Any, ...], value: float, round: int) -> None:
         found.setdefault(metric, []).append({**dict(zip(RUN, run, strict=True)), "value": value, "round": round})
 
-    accuracy = rows(table, "accuracy", split="test", client=-1)
-    for run, frame in accuracy.groupby(RUN, sort=False):
+    for run, frame in rows(table, "accuracy", split="test", client=-1).groupby(RUN, sort=False):
         curve = frame.set_index("round")["value"].sort_index()
         last = int(curve.index[-1])
         for percent in ACCURACIES:
@@ -39,14 +39,13 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
     sizes = rows(table, "samples", split="train")
     for run, frame in rows(table, "omega").groupby(RUN, sort=False):
         mine = sizes.set_index(RUN).loc[[run]].sort_values("client")["value"].to_numpy()
-        printed, corrected = deviation_terms(late(frame, "omega"), mine)
-        add("deviation_printed", run, printed, int(frame["round"].max()))
-        add("deviation_corrected", run, corrected, int(frame["round"].max()))
+        for name, value in zip(("printed", "corrected"), deviation_terms(late(frame, "omega"), mine), strict=True):
+            add(f"deviation_{name}", run, value, int(frame["round"].max()))
     return derived_rows(found.items(), table)
 
 
 def rounds_to(curve: pd.Series, target: float) -> float:
-    """The first evaluated round at or above the target; one more than the last where it is never reached."""
+    """The first evaluated round at or above the target; one more than the last if it is never reached."""
     reached = curve.index[curve >= target]
     return float(reached[0]) if len(reached) else float(curve.index[-1] + 1)
 
@@ -54,24 +53,27 @@ def rounds_to(curve: pd.Series, target: float) -> float:
 def late(frame: pd.DataFrame, metric: str) -> np.ndarray:
     """A matrix [i, j] averaged over the last rounds."""
     mine = rows(frame, metric)
-    mine = mine[mine["round"] > (1 - LAST) * mine["round"].max()]
-    return square(mine)
+    return square(mine[mine["round"] > (1 - LAST) * mine["round"].max()])
 
 
 def square(frame: pd.DataFrame) -> np.ndarray:
-    return frame.pivot_table(index="client", columns="step", values="value", aggfunc="mean").to_numpy()
+    """A matrix [i, j] from rows with i as client and j as step, averaged over rounds."""
+    matrix: np.ndarray = frame.pivot_table(index="client", columns="step", values="value").to_numpy()
+    return matrix
 
 
 def weights(omega: np.ndarray, overlap: np.ndarray) -> dict[str, float]:
-    """How unequal ω_ij is over j (largest over smallest; with and without the node itself), and how it goes with the
-    overlap of the label distributions Σ_c min(p_i(c), p_j(c)), over the pairs of different nodes."""
+    """Inequality of ω_ij over j (largest over smallest; with and without the node itself), and its rank correlation
+    with the overlap of the label distributions Σ_c min(p_i(c), p_j(c)), over the pairs of different nodes."""
     others = ~np.eye(len(omega), dtype=bool)
-    apart = np.array([line[keep] for line, keep in zip(omega, others, strict=True)])
+    apart = omega[others].reshape(len(omega), -1)
     return {
         "omega_ratio": float((omega.max(axis=1) / omega.min(axis=1)).max()),
         "omega_ratio_others": float((apart.max(axis=1) / apart.min(axis=1)).max()),
         "omega_own_over_others": float(np.mean(np.diag(omega) / apart.mean(axis=1))),
-        "omega_overlap": rank_correlation(overlap[others], omega[others]) if len(omega) > 2 else math.nan,
+        "omega_overlap": rank_correlation(overlap[others].tolist(), omega[others].tolist())
+        if len(omega) > 2
+        else math.nan,
     }
 
 

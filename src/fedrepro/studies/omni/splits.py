@@ -1,17 +1,17 @@
-"""What the stratified and the skewed split of Omni-Fedge (ICASSP 2021, §5) share: nodes dealt from one pool, each with
-its own test set.
+"""Common parts of the stratified and the skewed split of Omni-Fedge (ICASSP 2021, §5): nodes dealt from one pool, each
+with its own test set.
 
-    printed, a node        training   test
+    printed, per node      training   test
     i.i.d., both                622    778    10 % of the pool of 70,000, over 5 nodes
     non-i.i.d., MNIST           673    842    node 0 of a split of 40 % of the pool
     non-i.i.d., F-MNIST         331    414    node 0 of a split of 20 % of the pool
 
-The paper says "non-uniform sampling"; what is done here is what its authors' code does: training and test images are
-pooled, nodes are disjoint and stratified, and in the skewed split each node keeps of each class a fraction ~ U(0, ½).
-The test share is 5/9 (778 of 1,400), stratified too.
+The paper says "non-uniform sampling"; the splits follow its authors' code: training and test images are pooled, nodes
+are disjoint and stratified, and in the skewed split each node keeps a fraction ~ U(0, ½) of each class. The test share
+is 5/9 (778 of 1,400), stratified too.
 
-`samples` and `test_samples` are what is asked for; a pool that is too small is dealt out whole, in the same
-proportion, so that what a node gets is to be read off the federation (its json has the sizes).
+A pool too small for `samples` and `test_samples` is dealt out whole, in the same proportion; the federation's json has
+the actual sizes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def deal(
     scheme: str,
     times: float = 1,
 ) -> list[np.ndarray]:
-    """`times` as many rows for each node as are asked for, or all that there are."""
+    """Rows of each node: `times` the requested number, or the whole pool if it is smaller."""
     labels = class_labels(dataset, scheme)
     if dataset.test is not None:
         raise UserError(f"{scheme}: the data set has a test set of its own; load it pooled")
@@ -49,12 +49,13 @@ def deal(
 def cut(
     nodes: list[np.ndarray], labels: np.ndarray, rng: np.random.Generator, samples: int, test_samples: int, scheme: str
 ) -> Assignment:
+    """Each node's rows cut into training and test samples, stratified."""
     train, test = [], []
     for rows in nodes:
-        cut = round(len(rows) * samples / (samples + test_samples))
-        if not 0 < cut < len(rows):
+        size = round(len(rows) * samples / (samples + test_samples))
+        if not 0 < size < len(rows):
             raise UserError(f"{scheme}: a node of {len(rows)} samples cannot have both training and test samples")
         order = in_proportion(labels[rows], rng)
-        train.append(rows[order[:cut]])
-        test.append(rows[order[cut:]])
+        train.append(rows[order[:size]])
+        test.append(rows[order[size:]])
     return Assignment({"train": train, "test": test}, of={"test": "train"})

@@ -1,18 +1,17 @@
-"""Stochastic approximation (paper 000): Figs. 2 and 3, where the curves end, the partitions; added: the arms that tell
-a taper from a smaller step, and the iterates beside the ODE."""
+"""Stochastic approximation (paper 000): Figs. 2 and 3, the ends of the curves, the partitions; added: the arms that
+tell a taper from a smaller step, and the iterates compared with the ODE."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
-from scipy.integrate import solve_ivp
+from matplotlib.axes import Axes
 
-from fedrepro.evidence.tables import final, rows
-from fedrepro.report.plotting import COLOURS, band, figure
-
-Tables = dict[str, pd.DataFrame]
-Drawn = tuple[Figure, pd.DataFrame]
+from fedrepro.evidence.tables import Tables, final, rows
+from fedrepro.report.plotting import COLOURS, Drawn, band, figure
+from fedrepro.studies.sa.measures import trajectory
 
 DATA = {"fmnist": "F-MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10"}
 SPLITS = {"iid": "IID", "dir": "DIR", "scdir": "SC-DIR"}
@@ -34,41 +33,45 @@ ARMS = {
     "sa": ("SA, 0.1/n", COLOURS[0], "-"),
 }
 LOCAL_STEPS = (2, 5, 20)  # N
-POWERS = {"power=0.6": "δ = 0.6 (outside A2)", "power=0.76": "δ = 0.76", "power=0.9": "δ = 0.9", "power=1.0": "δ = 1"}
+POWERS = {0.6: "δ = 0.6 (outside A2)", 0.76: "δ = 0.76", 0.9: "δ = 0.9", 1.0: "δ = 1"}
 
 
 def fig2(tables: Tables) -> Drawn:
-    """Test accuracy over rounds: a column a data set, a row a split."""
+    """Test accuracy over rounds: one column per data set, one row per split."""
     return _grid(tables, "accuracy", "test accuracy")
 
 
 def fig3(tables: Tables) -> Drawn:
-    """Test loss over rounds: a column a data set, a row a split."""
+    """Test loss over rounds: one column per data set, one row per split."""
     return _grid(tables, "loss", "test loss")
 
 
 def _grid(tables: Tables, metric: str, label: str) -> Drawn:
     fig, axes = figure(3, 4, width=11.0, height=2.1, sharex="col")
     drawn = []
-    for line, (split, name) in zip(axes, SPLITS.items(), strict=True):
-        for ax, (data, title) in zip(line, DATA.items(), strict=True):
-            table = tables[f"{data}_{split}"]
-            kind = "" if set(table["data"]) == {"real"} else " (stand-in)"
-            for setting, (method, colour) in METHODS.items():
-                curve = rows(table, metric, split="test", client=-1, setting=setting)
-                summary = band(ax, curve, "round", label=method, colour=colour)
-                drawn.append(summary.assign(data=title + kind, split=name, method=method))
-            if split == "iid":
-                ax.set_title(title + kind)
-            if split == "scdir":
-                ax.set_xlabel("round")
-            if data == "fmnist":
-                ax.set_ylabel(f"{name}\n{label}")
-            if metric == "loss":  # a run that goes astray must not hide the others
-                ends = pd.concat(drawn[-len(METHODS) :])
-                ax.set_ylim(0, min(ends["high"].max(), 2.5 * ends.loc[ends["round"] == 0, "median"].max()) * 1.05)
+    for ax, table, title, name in _panels(axes, tables, "round", label):
+        title += "" if set(table["data"]) == {"real"} else " (stand-in)"
+        for setting, (method, colour) in METHODS.items():
+            curve = rows(table, metric, split="test", client=-1, setting=setting)
+            summary = band(ax, curve, "round", label=method, colour=colour)
+            drawn.append(summary.assign(data=title, split=name, method=method))
+        if ax in axes[0]:
+            ax.set_title(title)
+        if metric == "loss":  # a run that diverges must not hide the others
+            ends = pd.concat(drawn[-len(METHODS) :])
+            ax.set_ylim(0, min(ends["high"].max(), 2.5 * ends.loc[ends["round"] == 0, "median"].max()) * 1.05)
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig, pd.concat(drawn, ignore_index=True)
+
+
+def _panels(axes: np.ndarray, tables: Tables, x: str, y: str) -> Iterator[tuple[Axes, pd.DataFrame, str, str]]:
+    """(axes, table, data set, split): one column per data set, one row per split, labelled at the edges."""
+    for line, (split, name) in zip(axes, SPLITS.items(), strict=True):
+        line[0].set_ylabel(f"{name}\n{y}")
+        for ax, (data, title) in zip(line, DATA.items(), strict=True):
+            yield ax, tables[f"{data}_{split}"], title, name
+    for ax in axes[-1]:
+        ax.set_xlabel(x)
 
 
 def ends(tables: Tables) -> pd.DataFrame:
@@ -79,9 +82,9 @@ def ends(tables: Tables) -> pd.DataFrame:
             table = tables[f"{data}_{split}"]
             for setting, (method, _) in METHODS.items():
                 line: dict[str, object] = {"data": title, "split": name, "method": method}
-                for metric, digits in (("accuracy", 3), ("loss", 3)):
+                for metric in ("accuracy", "loss"):
                     values = final(table, metric, split="test", client=-1, setting=setting)["value"]
-                    line[f"final {metric}"] = _with_deviation(values, digits)
+                    line[f"final {metric}"] = _with_deviation(values, 3)
                 line["best round"] = _with_deviation(rows(table, "best_round", setting=setting)["value"], 0)
                 for metric in ("accuracy", "loss"):
                     spread = rows(table, f"spread_{metric}", setting=setting)["value"]
@@ -102,27 +105,21 @@ def partitions(tables: Tables) -> Drawn:
     """Samples of each class at each client, as shares of the client that holds most of any class; first seed."""
     fig, axes = figure(3, 4, width=11.0, height=2.0)
     drawn = []
-    for line, (split, name) in zip(axes, SPLITS.items(), strict=True):
-        for ax, (data, title) in zip(line, DATA.items(), strict=True):
-            table = tables[f"{data}_{split}"]
-            mine = rows(table, "class_samples", setting="sa", seed=table["seed"].min())
-            counts = mine.pivot_table(index="step", columns="client", values="value")
-            shown = np.ma.masked_equal(counts.to_numpy(), 0)
-            ax.imshow(shown, cmap="viridis_r", vmin=0, aspect="auto", origin="lower", interpolation="none")
-            ax.grid(visible=False)
-            ax.set_xticks(range(counts.shape[1]))
-            if split == "iid":
-                ax.set_title(title)
-            if split == "scdir":
-                ax.set_xlabel("client")
-            if data == "fmnist":
-                ax.set_ylabel(f"{name}\nclass")
-            drawn.append(mine[["client", "step", "value"]].assign(data=title, split=name))
+    for ax, table, title, name in _panels(axes, tables, "client", "class"):
+        mine = rows(table, "class_samples", setting="sa", seed=table["seed"].min())
+        counts = mine.pivot_table(index="step", columns="client", values="value").to_numpy()
+        shown = np.ma.masked_equal(counts, 0)
+        ax.imshow(shown, cmap="viridis_r", vmin=0, aspect="auto", origin="lower", interpolation="none")
+        ax.grid(visible=False)
+        ax.set_xticks(range(counts.shape[1]))
+        if ax in axes[0]:
+            ax.set_title(title)
+        drawn.append(mine[["client", "step", "value"]].assign(data=title, split=name))
     return fig, pd.concat(drawn, ignore_index=True).rename(columns={"step": "class", "value": "samples"})
 
 
 def arms(tables: Tables) -> Drawn:
-    """F-MNIST, DIR: stochastic approximation beside constant steps, and beside schedules with the same sum of steps."""
+    """F-MNIST, DIR: stochastic approximation, constant steps, and schedules with the same sum of steps."""
     table = tables["fmnist_dir"]
     fig, axes = figure(1, 2, width=9.0, height=3.6)
     drawn = []
@@ -151,16 +148,16 @@ def arms_table(tables: Tables) -> pd.DataFrame:
 
 
 def ode(tables: Tables) -> Drawn:
-    """Above, the iterates of one run beside the ODE's solution; below, the largest distances on windows."""
+    """Top: the iterates of one run and the ODE's solution; bottom: the largest distances on windows."""
     fig, axes = figure(2, 3, width=10.0, height=2.7)
     drawn = []
     for column, steps in enumerate(LOCAL_STEPS):
         table = tables[f"ode_{steps}"]
         drawn.append(_path(axes[0, column], table, steps))
         ax = axes[1, column]
-        for number, (setting, label) in enumerate(POWERS.items()):
-            mine = rows(table, "window_distance", setting=setting)
-            summary = band(ax, mine, "round", label=label, colour=COLOURS[number], marker=".", markersize=4)
+        for (power, label), colour in zip(POWERS.items(), COLOURS, strict=False):
+            mine = rows(table, "window_distance", **{"grid.power": power})
+            summary = band(ax, mine, "round", label=label, colour=colour, marker=".", markersize=4)
             drawn.append(summary.assign(N=steps, delta=label, quantity="sup distance"))
         ax.set(xscale="log", yscale="log", xlabel="round in which the window begins")
     axes[0, 0].set_ylabel("averaged iterates")
@@ -169,39 +166,33 @@ def ode(tables: Tables) -> Drawn:
     return fig, pd.concat(drawn, ignore_index=True)
 
 
-def _path(ax, table: pd.DataFrame, steps: int) -> pd.DataFrame:
+def _path(ax: Axes, table: pd.DataFrame, steps: int) -> pd.DataFrame:
     """w̄ over interpolated time (δ = 0.9, first seed) and the solution of (37) from the first round on."""
-    run = table[(table["setting"] == "power=0.9") & (table["seed"] == table["seed"].min())]
-    time = rows(run, "ode_time").sort_values("round")["value"].to_numpy()
-    iterates = rows(run, "iterate").pivot_table(index="round", columns="step", values="value").to_numpy()
-    h = rows(run, "ode_curvature").pivot_table(index="client", columns="step", values="value").to_numpy()
-    b = rows(run, "ode_linear").sort_values("step")["value"].to_numpy()
-    solved = solve_ivp(lambda _, w: b - h @ w, (time[1], time[-1]), iterates[1], t_eval=time[1:], rtol=1e-8, atol=1e-10)
+    path = trajectory(table[(table["grid.power"] == 0.9) & (table["seed"] == table["seed"].min())])
+    time, solved = path.time, path.solution(1, path.time[1:])
     for j, name in enumerate(("slope", "intercept")):
-        ax.plot(time, iterates[:, j], color=COLOURS[j + 4], linewidth=1.2, label=f"{name} of w̄")
-        ax.plot(solved.t, solved.y[j], color="black", linestyle=":", label="ODE" if j else None)
+        ax.plot(time, path.iterates[:, j], color=COLOURS[j + 4], linewidth=1.2, label=f"{name} of w̄")
+        ax.plot(time[1:], solved[:, j], color="black", linestyle=":", label="ODE" if j else None)
     ax.set(title=f"N = {steps}", xlabel="interpolated time T_n (δ = 0.9)")
     ax.legend(loc="center right")
-    points = np.column_stack([time[1:], iterates[1:], solved.y.T])
-    columns = ["time", *(f"iterate {j}" for j in range(len(b))), *(f"ode {j}" for j in range(len(b)))]
+    points = np.column_stack([time[1:], path.iterates[1:], solved])
+    columns = ["time", *(f"{what} {j}" for what in ("iterate", "ode") for j in range(len(path.b)))]
     return pd.DataFrame(points, columns=columns).assign(N=steps, delta="δ = 0.9", quantity="path")
 
 
 def ode_table(tables: Tables) -> pd.DataFrame:
-    """First and last window, how fast the distance falls, and how far the equilibrium is: means over seeds."""
+    """First and last window, the exponent at which the distance falls, distances to the equilibrium; over seeds."""
     lines = []
     for steps in LOCAL_STEPS:
         table = tables[f"ode_{steps}"]
-        for setting in POWERS:
-            power = float(setting.removeprefix("power="))
-            distance = rows(table, "window_distance", setting=setting)
-            far = rows(table, "equilibrium_distance", setting=setting)
+        for power in POWERS:
+            mine = table[table["grid.power"] == power]
             line: dict[str, object] = {"N": steps, "δ": power, "A2": "yes" if 0.75 < power <= 1 else "no"}
-            for name, frame in (("sup distance", distance), ("distance to w*", far)):
-                at = frame.groupby("round")["value"].mean()
+            for name, metric in (("sup distance", "window_distance"), ("distance to w*", "equilibrium_distance")):
+                at = rows(mine, metric).groupby("round")["value"].mean()
                 ends = (round(at.iloc[0], 4), round(at.iloc[-1], 4)) if len(at) else ("no window", "no window")
                 line |= {f"{name}, first": ends[0], f"{name}, last": ends[1]}
-            exponent = rows(table, "distance_exponent", setting=setting)["value"]
+            exponent = rows(mine, "distance_exponent")["value"]
             line["exponent of n"] = _with_deviation(exponent, 2) if len(exponent) else "too few windows"
             lines.append(line)
     return pd.DataFrame(lines)

@@ -7,24 +7,26 @@ L_i being the mean loss of group i; λ = 0 is FedAvg. Groups are the federation'
 are positive (Lemma 3), or as `strength` itself; at λ_max or above it is refused.
 
 The server ranks by what each client last sent, F_k at the end of its local training (step 12; ranks: stale). With
-ranks: exact it asks every client for F_k at the server's model before each round (§2.3.3), at the price of sending all
-of them the model. Choices: the box needs the losses of clients that were not sampled, and initial ones. Here a client
-counts with its last known loss; a group of which nothing is known yet ties with all others. The individual objective as
-printed lacks p_k before (1 + λ r_k/p_k); Lemma 3 with |A| = 1, which has it, is used.
+ranks: exact every client sends F_k at the server's model before each round (§2.3.3), so all of them receive the model.
+Choices: the box needs the losses of clients that were not sampled, and initial ones. Here a client counts with its last
+known loss; a group without any known loss ties with all others. The individual objective as printed lacks p_k before
+(1 + λ r_k/p_k); Lemma 3 with |A| = 1, which has it, is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from fedrepro.algorithms._weighed import Weighed, averaged, group_index, group_means, training_loss
-from fedrepro.core.algorithm import Metric, Problem, Traffic, Trial
-from fedrepro.core.params import tree_bytes
+from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Traffic, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params, Uploads, tree_bytes
+from fedrepro.core.task import Task
 from fedrepro.evidence.intervals import rank_correlation
 
 
@@ -34,23 +36,25 @@ class GIFAIRGlobal(Weighed):
     strength: float | None = None  # λ; None: fraction · λ_max
     ranks: str = "stale"
 
+    label: ClassVar[str] = "GIFAIR-FL-Global"
     server_only: ClassVar[frozenset[str]] = frozenset(["fraction", "strength", "ranks"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4, "ranks": "exact"}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(0 <= self.fraction < 1, "fraction", "λ must lie in [0, λ_max)")
         self.require(self.strength is None or self.strength >= 0, "strength", "λ must not be negative")
         self.require(self.ranks in ("stale", "exact"), "ranks", "one of stale, exact")
 
-    def resolve(self, problem):
+    def resolve(self, problem: Problem) -> Self:
         limit = lambda_max(problem)
         if self.strength is None:
             return replace(self, strength=self.fraction * limit if limit < torch.inf else 0.0)
         self.require(self.strength < limit, "strength", f"λ must lie below λ_max = {limit:.6g}")
         return self
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
+        assert self.strength is not None, "resolve sets it"
         _, group = group_index(problem)
         clients = len(group)
         return {
@@ -62,7 +66,7 @@ class GIFAIRGlobal(Weighed):
             "rank": torch.zeros(clients, dtype=torch.float64),
         }
 
-    def survey(self, problem, state):
+    def survey(self, problem: Problem, state: State) -> tuple[State, Traffic]:
         if self.ranks == "stale":
             return state, Traffic()
         clients = list(range(len(problem.federation)))
@@ -72,11 +76,11 @@ class GIFAIRGlobal(Weighed):
         known = torch.ones_like(state["known"])
         return {**state, "exact": losses, "rank": client_ranks(losses, known, state["group"])}, traffic
 
-    def message(self, state, client):
+    def message(self, state: State, client: int) -> Any:
         coefficient = state["scale"][client] * state["rank"][client]
         return state["w"], coefficient.to(next(iter(state["w"].values())))
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         theta, coefficient = message
         w = theta.clone()
         for t, batch in enumerate(batches):
@@ -84,17 +88,17 @@ class GIFAIRGlobal(Weighed):
             w = w.descend(g, self.step(batches, t))
         return (w, training_loss(task, w, batches)), local
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         w, sent = averaged(uploads, cohort.weights)
         losses, known = state["losses"].clone(), state["known"].clone()
         losses[cohort.clients] = sent
         known[cohort.clients] = True
         return {**state, "w": w, "losses": losses, "known": known, "rank": client_ranks(losses, known, state["group"])}
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         if round == 0:
             yield from devices(problem)
-            if (limit := lambda_max(problem)) < torch.inf:
+            if (limit := lambda_max(problem)) < torch.inf and self.strength is not None:
                 yield Metric("lambda_max", limit)
                 yield Metric("lambda", self.strength)
         elif "exact" in state and state["known"].sum() > 2:
@@ -109,20 +113,20 @@ def held(problem: Problem) -> Tensor:
 
 
 def lambda_max(problem: Problem) -> float:
-    """min_k p_k |A_{s_k}|/(d − 1): below it all weights are positive; infinite where there is one group."""
+    """min_k p_k |A_{s_k}|/(d − 1): below it all weights are positive; infinite for a single group."""
     others = len(group_index(problem)[0]) - 1
     return float(held(problem).min()) / others if others else float("inf")
 
 
 def group_ranks(losses: Tensor) -> Tensor:
-    """r_i = Σ_j sign(L_i − L_j) [d]: as many as are below it less as many as are above."""
+    """r_i = Σ_j sign(L_i − L_j) [d]: the number of smaller losses minus the number of larger ones."""
     ordered = losses.sort().values
     below = torch.searchsorted(ordered, losses)
     return (below - (len(losses) - torch.searchsorted(ordered, losses, right=True))).to(losses)
 
 
 def client_ranks(losses: Tensor, known: Tensor, group: Tensor) -> Tensor:
-    """r_k [K] from the clients' losses [K], where known; 0 for groups of which no client is known."""
+    """r_k [K] from the clients' known losses [K]; 0 for groups without a known client."""
     means, count = group_means(losses, known, group)
     rank = torch.zeros_like(means)
     rank[count > 0] = group_ranks(means[count > 0])
@@ -130,7 +134,7 @@ def client_ranks(losses: Tensor, known: Tensor, group: Tensor) -> Tensor:
 
 
 def devices(problem: Problem) -> Iterator[Metric]:
-    """What each device holds, with the name of its group."""
+    """Number of samples of each device, with the name of its group."""
     groups = problem.federation.groups or [""] * len(problem.federation)
     for split, holdings in problem.federation.splits():
         if len(holdings) == len(groups):

@@ -1,31 +1,35 @@
 """GIFAIR-FL-Per (thesis, Algorithm 2.3): the steps of GIFAIR-FL-Global, but each device keeps its own last local model.
 
-Algorithms 2.2 and 2.3 send and compute the same: 2.2 already ranks by the losses of the local models. They differ in
-what they return, θ̄ or {θ_k} with θ_k from the round in which device k last took part. λ = 0 is therefore FedAvg whose
-devices use their last local models. A device that never took part has none and uses the server's. ranks: exact is
-refused: here the losses that the clients send are those of (2.5).
+Algorithms 2.2 and 2.3 send and compute the same: 2.2 already ranks by the losses of the local models. They return θ̄
+and {θ_k}, with θ_k from the round in which device k last took part. λ = 0 is therefore FedAvg whose devices use their
+last local models. A device that never took part uses the server's. ranks: exact is refused: here the losses that the
+clients send are those of (2.5).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from fedrepro.core.algorithm import Trial
+from fedrepro.core.algorithm import State, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params
+from fedrepro.core.task import Task
 from fedrepro.studies.gifair.algorithms.gifair_global import GIFAIRGlobal
 
 
 @dataclass(frozen=True)
 class GIFAIRPer(GIFAIRGlobal):
+    label: ClassVar[str] = "GIFAIR-FL-Per"
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.ranks == "stale", "ranks", "GIFAIR-FL-Per ranks by the losses of the local models")
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         (w, loss), _ = super().client_update(task, message, None, batches)
         return (w, loss), w
 
-    def model(self, state, local, client):
+    def model(self, state: State, local: Any, client: int) -> Params:
         return state["w"] if local is None else local

@@ -1,7 +1,7 @@
 """TERM-Group (Li, Beirami, Sanjabi, Smith 2021, §2.3, hierarchical tilting): TERM between groups of devices.
 
-The tilt e^{tL_i} is of the group's mean loss L_i, so that all devices of a group weigh alike (no tilt inside a group).
-L_i is over the devices of the group, each with the loss it last sent. Without groups this is TERM.
+The tilt e^{tL_i} uses the group's mean loss L_i, so all devices of a group have the same weight (no tilt inside a
+group). L_i is the mean of the losses that the devices of the group last sent. Without groups this is TERM.
 """
 
 from __future__ import annotations
@@ -10,23 +10,26 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from fedrepro.algorithms._weighed import group_index, group_means
 from fedrepro.algorithms.term import TERM
-from fedrepro.core.algorithm import Trial
+from fedrepro.core.algorithm import Cohort, Problem, State, Trial
+from fedrepro.core.params import Params
 
 
 @dataclass(frozen=True)
 class TERMGroup(TERM):
+    label: ClassVar[str] = "TERM-Group"
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}))
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         _, group = group_index(problem)
         clients = len(group)
         nothing = {"losses": torch.zeros(clients, dtype=torch.float64), "known": torch.zeros(clients, dtype=torch.bool)}
         return {**super().init(problem, w), "group": group, **nothing}
 
-    def tilted(self, state, losses, cohort):
+    def tilted(self, state: State, losses: Tensor, cohort: Cohort) -> tuple[State, Tensor]:
         last, known, group = state["losses"].clone(), state["known"].clone(), state["group"]
         last[cohort.clients], known[cohort.clients] = losses, True
         means, _ = group_means(last, known, group)

@@ -2,29 +2,27 @@
 
 Shapes: train x [N] uint8, all roles' texts one after the other, as numbers of VOCABULARY's 80 symbols; sample i is
 x[start[i] : start[i] + 80], y [n] uint8 the symbol after it. A role of L characters has its L − 80 windows of stride 1,
-none of which reaches into another role. client [n] = role; facts["client_names"] [roles]. No test split: the study
-cuts inside a role.
+all inside the role. client [n] = role; facts["client_names"] [roles]. No test split: the study cuts inside a role.
 
-`roles` says whose text: `all`, LEAF's 1129 roles with 4,226,158 windows, in the file's order; or a set of
-config/shakespeare_roles.csv, the role with most text first: `31` (927,159 windows) for the thesis' d = 31, `2` (35
-roles, 989,678 windows) for its two groups, with group [n] = 0 male, 1 female and facts["group_names"].
-`samples`: the first so many windows of each role; 0: all of them.
+`roles`: `all`, LEAF's 1129 roles with 4,226,158 windows, in the file's order; or a set of shakespeare_roles.csv, the
+role with most text first: `31` (927,159 windows) for the thesis' d = 31, `2` (35 roles, 989,678 windows) for its two
+groups, with group [n] = 0 male, 1 female and facts["group_names"]. `samples`: the first windows of each role; 0: all.
 
-Of the roles the thesis (ch. 2, §2.5.2) says only that 31 are subsampled, and 25 males and 10 females, gender from the
-Folger Shakespeare, and that male roles have more text. Ours are the 31 roles with most text, and the 25 male and 10
-female roles with most; the table lists every role down to the smallest of these with the gender of its person, so that
-the choice can be computed again. MRS, of The Merry Wives of Windsor, is two women (`plays.py` says why). It cites q-FFL
-for the 31 roles, which samples LEAF's at random; LEAF's roles have 3,743 windows on average, ours 29,908.
+The thesis (ch. 2, §2.5.2) only says that 31 roles are subsampled, and 25 males and 10 females, gender from the Folger
+Shakespeare, and that male roles have more text. Ours are the 31 roles with most text, and the 25 male and 10 female
+roles with most; the table lists every role down to the smallest of these with its gender, so that the choice can be
+recomputed. MRS, of The Merry Wives of Windsor, is two women (see `plays.py`). The thesis cites q-FFL for the 31 roles,
+which samples LEAF's at random; LEAF's roles have 3,743 windows on average, ours 29,908.
 
-Symbols: as LEAF's, `\\n` and `}` among them. LEAF looks up any other character as −1; the roles of this file say none,
-and a text that has one is refused.
+Symbols: as LEAF's, `\\n` and `}` among them. LEAF maps any other character to −1; this file has none, and a text that
+has one is refused.
 
-Windows at neighbouring places share 79 characters. After a random 70/10/20 cut inside a role (`inside: shuffled`, the
-thesis', and early LEAF's) nearly all of the test text is in training windows too, which rewards memory. The honest cut
-is by place, `inside: ordered`, where only windows at the seams overlap; later LEAF cuts so, and drops 79 at the seam.
+Adjacent windows share 79 characters. After a random 70/10/20 cut inside a role (`inside: shuffled`, as in the thesis
+and early LEAF) nearly all of the test text is in training windows too, which rewards memory. The honest cut is by
+place, `inside: ordered`, where only windows at the seams overlap; later LEAF cuts so, and drops 79 at the seam.
 
-The stand-in (standins/dialogue.py) has as many roles, of the same lengths and genders. For `all` its lengths are the
-quantiles of a log-normal law with LEAF's number of windows, and a role is female with probability 10/35.
+The stand-in (`dialogue.py`) has the same number of roles, with the same lengths and genders. For `all` its lengths are
+the quantiles of a log-normal law with LEAF's number of windows, and a role is female with probability 10/35.
 
 Cite: S. Caldas et al., LEAF: a benchmark for federated settings, 2018. Text: Project Gutenberg #100.
 """
@@ -49,7 +47,7 @@ VOCABULARY = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijk
 WINDOW = 80
 GENDERS = ("male", "female")
 SETS = ("31", "2")
-TABLE = ROOT / "config" / "shakespeare_roles.csv"
+TABLE = ROOT / "config" / "studies" / "gifair" / "shakespeare_roles.csv"
 ALL_ROLES, ALL_WINDOWS = 1129, 4_226_158
 SPREAD = 1.53  # of the logarithm of a role's windows: √(2 ln(mean/median)) of LEAF's roles
 
@@ -66,34 +64,31 @@ class Role:
 
 
 def shakespeare(source: Source, *, roles: str = "31", samples: int = 1000) -> Dataset:
+    """The real text if its file is there, else the stand-in."""
     chosen = _chosen(roles)
     found = source.find("shakespeare")
     if found is None:
         lengths, female = _cast(chosen, source.rng)
-        texts = dict(enumerate(dialogue(source.rng, _limit(lengths, samples), female)))
-        names = [f"role {i + 1}" for i in texts]
+        spoken = dialogue(source.rng, _limit(lengths, samples), female)
+        texts = {f"role {i + 1}": text for i, text in enumerate(spoken)}
     else:
         (path,) = found.paths.values()
-        spoken = read_roles(path)
-        texts = select(spoken, chosen, path) if chosen else long_enough(spoken, path)
-        names = [f"{play}: {role}" for play, role in texts]
+        roles_of = read_roles(path)
+        by_role = select(roles_of, chosen, path) if chosen else long_enough(roles_of, path)
+        texts = {f"{play}: {role}": text for (play, role), text in by_role.items()}
     kept = _limit(map(len, texts.values()), samples)
     symbols = [encode(text[:length]) for text, length in zip(texts.values(), kept, strict=True)]
-    facts = {"client_names": np.array(names)}
+    facts = {"client_names": np.array(list(texts))}
     group = None
     if str(roles) == "2":
         group = np.array([GENDERS.index(role.gender) for role in chosen], dtype=np.uint8)
         facts["group_names"] = np.array(GENDERS)
-    return Dataset(
-        "standin" if found is None else "real",
-        windows(symbols, group),
-        outputs=len(VOCABULARY),
-        facts=facts,
-        found=found,
-    )
+    kind = "standin" if found is None else "real"
+    return Dataset(kind, windows(symbols, group), outputs=len(VOCABULARY), facts=facts, found=found)
 
 
-def shakespeare_size(roles: str = "31", samples: int = 1000, **_) -> tuple[int, int]:
+def shakespeare_size(roles: str = "31", samples: int = 1000, **_: object) -> tuple[int, int]:
+    """(roles, windows) of the data set."""
     lengths, _female = _cast(_chosen(roles))
     return len(lengths), sum(length - WINDOW for length in _limit(lengths, samples))
 
@@ -116,7 +111,7 @@ def read_table(path: Path = TABLE) -> list[Role]:
 
 
 def select(spoken: Mapping[tuple[str, str], str], chosen: Sequence[Role], path: Path) -> dict[tuple[str, str], str]:
-    """The chosen roles' texts, in the order of the table, which must know their lengths."""
+    """The chosen roles' texts, in the order of the table; their lengths must be the table's."""
     texts = {}
     for row in chosen:
         name = f"{path}: {row.role} of '{row.play}', listed in {TABLE.name},"
@@ -132,7 +127,7 @@ def select(spoken: Mapping[tuple[str, str], str], chosen: Sequence[Role], path: 
 
 
 def long_enough(spoken: Mapping[tuple[str, str], str], path: Path) -> dict[tuple[str, str], str]:
-    """The roles that have a window."""
+    """The roles with at least one window."""
     texts = {name: text for name, text in spoken.items() if len(text) > WINDOW}
     if not texts:
         raise UserError(f"{path}: no role has {WINDOW + 1} characters, which a window and its next symbol take")
@@ -150,7 +145,7 @@ def encode(text: str) -> np.ndarray:
 
 
 def windows(texts: Sequence[np.ndarray], group: np.ndarray | None = None) -> Split:
-    """Every window of every role (group [roles]), by where it starts in the texts one after the other."""
+    """Every window of every role (group [roles]), by its start in the concatenated texts."""
     x = np.concatenate(texts)
     ends = np.cumsum([len(text) for text in texts])
     counts = np.array([len(text) - WINDOW for text in texts])
@@ -168,7 +163,7 @@ def _chosen(roles: str) -> list[Role]:
 
 
 def _cast(chosen: Sequence[Role], rng: np.random.Generator | None = None) -> tuple[list[int], list[bool]]:
-    """How many characters each role of the stand-in has, and whether it is female."""
+    """Number of characters of each role of the stand-in, and whether it is female."""
     if chosen:
         return [row.characters for row in chosen], [row.gender == "female" for row in chosen]
     law = NormalDist(sigma=SPREAD)
@@ -179,7 +174,7 @@ def _cast(chosen: Sequence[Role], rng: np.random.Generator | None = None) -> tup
 
 
 def _limit(lengths: Iterable[int], samples: int) -> list[int]:
-    """Characters that are kept of each role, so that no more than `samples` windows are."""
+    """Number of characters to keep of each role for at most `samples` windows."""
     if samples < 0:
         raise UserError(f"shakespeare: samples = {samples}: windows of a role, or 0 for all of them")
     return [min(length, samples + WINDOW) if samples else length for length in lengths]

@@ -7,9 +7,9 @@
 
 Classes are those of EMNIST by-class and of LEAF: 0–9 digits, 10–35 capitals, 36–61 small letters.
 
-Deviations: the table does not say whether images are counted on a device or in a group; here on a device, since in the
-other reading a device would have about ten. That is more than a writer has, so the images of all writers are
-pooled. Within a group digits and letters come in the proportions in which the pool has them.
+Deviations: the table does not say whether images are counted per device or per group; here per device, since
+otherwise a device would have about ten. That is more than a writer has, so the images of all writers are pooled.
+Within a group, digits and letters are in the proportions of the pool.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ GROUPS = {
 }
 IMAGES = (800, 1000, 600)
 DEVICES = (60, 100, 40)
-MEAN = 860  # images a device, over the table's 200 devices
+MEAN = 860  # images per device, over the table's 200 devices
 
 
 def three_groups(dataset: Dataset, rng: np.random.Generator, *, clients: int = 200, samples: int = MEAN) -> Assignment:
-    """clients: of all groups, shared as 60 : 100 : 40. samples: a client on average, in the groups as 800 : 1000 : 600.
+    """clients: of all groups, shared as 60 : 100 : 40. samples: mean per client, in the groups as 800 : 1000 : 600.
 
-    The defaults are the table. Images that no device gets are not used; the data set's own test set is global.
+    The defaults are the table's. Images left over are not used; the data set's own test set is global.
     """
     labels = class_labels(dataset, "three_groups")
     if dataset.outputs != 62:

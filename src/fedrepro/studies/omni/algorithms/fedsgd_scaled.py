@@ -7,14 +7,17 @@ is due to the step's length, not to weights.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
 from fedrepro.algorithms.fedsgd import FedSGD
-from fedrepro.core.algorithm import Metric, Trial
-from fedrepro.core.params import weighted_sum
+from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params, Uploads, weighted_sum
+from fedrepro.core.task import Task
 
 
 @dataclass(frozen=True)
@@ -22,23 +25,23 @@ class FedSGDScaled(FedSGD):
     floor: float = 1e-3
     trial: ClassVar[Trial] = Trial(({"lr": 0.01}, {"lr": 0.02}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.floor > 0, "floor", "must be positive, or the step has no bound")
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         return {"w": w, "step": 0.0}
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         first = next(iter(batches))
         return (self.mean_gradient(task, message, batches), task.loss(message, first).detach()), local
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         gradients, losses = zip(*uploads, strict=True)
         found = torch.stack(losses).to("cpu", torch.float64)
         step = self.lr * (1 / found.clamp_min(self.floor)).sum().item()
         return {"w": state["w"].add(weighted_sum(gradients, cohort.weights), alpha=-step), "step": step}
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         if round:
             yield Metric("step_length", state["step"])

@@ -1,5 +1,5 @@
-"""Omni-Fedge (paper 001, Algorithm 1), as the paper writes it: one shared vector θ^sh, a head θ^(i) for each node, and
-weights ω that say how much of node j's loss counts for node i.
+"""Omni-Fedge (paper 001, Algorithm 1), as printed: one shared vector θ^sh, one head θ^(i) per node, and weights ω of
+node j's loss for node i.
 
 A round is three exchanges: (0) each node minimises its own loss over its head, by `head_steps` gradient steps, step 5;
 (1) each node l computes the losses L_l(θ^(j), θ^sh) of every head, step 7, and the server takes
@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric, Trial, pairs
-from fedrepro.core.params import Params, weighted_sum
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial, pairs
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
 
@@ -40,29 +41,27 @@ class OmniFedge(Algorithm):
         ({"lr": 0.05, "head_lr": 0.1}, {"lr": 0.02, "head_lr": 0.05}), cases=("mlp, five steps",), gradients=1
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.require(self.lr > 0, "lr", "the step must be positive")
         self.require(self.head_lr > 0, "head_lr", "the step must be positive")
         self.require(self.head_steps >= 1, "head_steps", "at least one step is needed")
         self.require(self.floor > 0, "floor", "must be positive, or ω has no bound")
         self.require(self.weights in ("bayes", "ones"), "weights", "one of bayes, ones")
 
-    def resolve(self, problem):
+    def resolve(self, problem: Problem) -> Self:
         if problem.steps < self.head_steps + 2:
-            raise UserError(
-                f"OmniFedge: head_steps = {self.head_steps} needs {self.head_steps + 2} batches a round (local.steps), "
-                f"there are {problem.steps}"
-            )
+            needs = f"head_steps = {self.head_steps} needs {self.head_steps + 2} batches per round (local.steps)"
+            raise UserError(f"OmniFedge: {needs}, there are {problem.steps}")
         return self
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         shared, head = split(problem.task, w)
         nodes = len(problem.federation)
         ones = torch.ones(nodes, nodes, dtype=torch.float64)
         heads = Params({k: torch.stack([v] * nodes) for k, v in head.items()})
         return {"shared": shared, "heads": heads, "losses": ones, "omega": ones.clone(), "exchange": 0}
 
-    def message(self, state, client):
+    def message(self, state: State, client: int) -> Any:
         heads, shared = state["heads"], state["shared"]
         match state["exchange"]:
             case 0:
@@ -72,7 +71,7 @@ class OmniFedge(Algorithm):
             case _:
                 return shared, heads, state["omega"][:, client].to(next(iter(shared.values())))
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         shared, heads, *omega = message
         mine = list(batches)
         match batches.exchange:
@@ -88,7 +87,7 @@ class OmniFedge(Algorithm):
                 batch = mine[self.head_steps + 1]
                 return shared_gradient(task, shared, heads, omega[0], batch), local
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         nodes = len(state["omega"])
         if len(cohort.clients) != nodes:
             raise UserError("OmniFedge: every node takes part in every round (participation.clients: all)")
@@ -106,36 +105,36 @@ class OmniFedge(Algorithm):
         """ω*, the minimiser of (2) in ω for given losses [head, node]."""
         return torch.ones_like(losses) if self.weights == "ones" else 1 / losses.clamp_min(self.floor)
 
-    def model(self, state, local, client):
+    def model(self, state: State, local: Any, client: int) -> Params:
         head = Params({k: v.mean(0) if client < 0 else v[client] for k, v in state["heads"].items()})
         return Params({**state["shared"], **head})
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         yield from weighing(problem, state, round)
-        if round:  # the length of the step if all gradients were one: what FedSGD's rate is to be compared with
+        if round:  # the step length if all gradients were equal, to compare with FedSGD's rate
             yield Metric("step_length", self.lr * state["omega"].sum().item() / len(state["omega"]))
 
 
 def split(task: Task, w: Params) -> tuple[Params, Params]:
-    """(θ^sh, θ^(i)) of a model that says which parameters are a node's own."""
+    """(θ^sh, θ^(i)) of a model that declares the parameters of a node's own."""
     own = task.model.own
     if not own:
         raise UserError(f"the model {type(task.model).__name__} has no parameters that are a node's own")
     return Params({k: v for k, v in w.items() if k not in own}), Params({k: w[k] for k in own})
 
 
-def losses(task: Task, shared: Params, heads: Params, batch) -> Tensor:
-    """L(θ^(j), θ^sh) for every head j, on one batch: [heads]. What comes before the heads is computed once."""
+def losses(task: Task, shared: Params, heads: Params, batch: Any) -> Tensor:
+    """L(θ^(j), θ^sh) for every head j, on one batch: [heads]. The layers before the heads are computed once."""
     return torch.func.vmap(lambda head: task.loss(Params({**shared, **head}), batch))(heads)
 
 
-def shared_gradient(task: Task, shared: Params, heads: Params, omega: Tensor, batch) -> Params:
+def shared_gradient(task: Task, shared: Params, heads: Params, omega: Tensor, batch: Any) -> Params:
     """Σ_j ω_j ∇_sh L(θ^(j), θ^sh)."""
     return torch.func.grad(lambda at: omega @ losses(task, at, heads, batch))(shared)
 
 
-def weighing(problem, state, round: int) -> Iterator[Metric]:
-    """What the nodes are before the first round, then ω and the losses behind it."""
+def weighing(problem: Problem, state: State, round: int) -> Iterator[Metric]:
+    """Before the first round, sizes and overlaps of the nodes; then ω and its losses."""
     if round == 0:
         yield from nodes(problem)
     else:
@@ -143,8 +142,8 @@ def weighing(problem, state, round: int) -> Iterator[Metric]:
         yield from pairs("cross_loss", state["losses"])
 
 
-def nodes(problem) -> Iterator[Metric]:
-    """What each node holds, and how much its labels are like another's: Σ_c min(p_i(c), p_j(c))."""
+def nodes(problem: Problem) -> Iterator[Metric]:
+    """Number of samples of each node, and the overlap of two nodes' labels: Σ_c min(p_i(c), p_j(c))."""
     for split_name, holdings in problem.federation.splits():
         for k, size in enumerate(holdings.sizes.tolist()):
             yield Metric("samples", size, split=split_name, client=k)

@@ -1,6 +1,6 @@
-"""Omni-Fedge as the authors' public code runs it, which is not what the paper writes (see `omni_fedge`):
+"""Omni-Fedge as the authors' public code runs it, which differs from the paper (see `omni_fedge`):
 
-- every node has a whole model of its own, from an initialisation of its own; the "shared" part is never synchronised;
+- every node has a whole model with its own initialisation; the "shared" part is never synchronised;
 - ω_i sums to 1, lies in [1e-4, 1] and minimises Σ_j L_j √ω_j − ½ Σ_j log ω_j (SciPy's SLSQP, from the last ω);
 - the losses that ω_i is computed from are those of all models on node i's data, but ω_i is then used to weigh model
   i's gradients on all nodes' data: rows and columns are exchanged;
@@ -13,14 +13,17 @@ heads at the new shared part. Each uses the next mini-batch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 
-from fedrepro.core.algorithm import Algorithm, Trial
-from fedrepro.core.params import Params
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params, Uploads
+from fedrepro.core.task import Task
 from fedrepro.errors import UserError
 from fedrepro.studies.omni.algorithms.omni_fedge import split, weighing
 
@@ -35,15 +38,15 @@ class OmniFedgeAuthors(Algorithm):
     server_only: ClassVar[frozenset[str]] = frozenset(["lr"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}), cases=("mlp, five steps",), gradients=12)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.require(self.lr > 0, "lr", "the step must be positive")
 
-    def resolve(self, problem):
+    def resolve(self, problem: Problem) -> Self:
         if problem.steps < 3:
-            raise UserError(f"OmniFedgeAuthors: needs 3 batches a round (local.steps), there are {problem.steps}")
+            raise UserError(f"OmniFedgeAuthors: needs 3 batches per round (local.steps), there are {problem.steps}")
         return self
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         nodes = len(problem.federation)
         models = [problem.initial(k) for k in range(nodes)] if problem.initial else [w] * nodes
         split(problem.task, w)  # an error here rather than in the first round
@@ -55,10 +58,10 @@ class OmniFedgeAuthors(Algorithm):
             "exchange": 0,
         }
 
-    def message(self, state, client):
+    def message(self, state: State, client: int) -> Any:
         return state["models"]
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         batch = list(batches)[batches.exchange]
         if batches.exchange == 0:
             return torch.func.vmap(lambda w: task.loss(w, batch))(message), local
@@ -66,7 +69,7 @@ class OmniFedgeAuthors(Algorithm):
         names = list(shared) if batches.exchange == 1 else list(head)
         return torch.func.vmap(lambda w: task.gradient(w, batch, of=names))(message), local
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         nodes = len(state["omega"])
         if len(cohort.clients) != nodes:
             raise UserError("OmniFedgeAuthors: every node takes part in every round (participation.clients: all)")
@@ -82,10 +85,10 @@ class OmniFedgeAuthors(Algorithm):
                 models[k] = torch.addcmul(models[k], step, g, value=-1)
         return {**state, "models": models, "exchange": (exchange + 1) % 3}
 
-    def model(self, state, local, client):
+    def model(self, state: State, local: Any, client: int) -> Params:
         return Params({k: v[max(client, 0)] for k, v in state["models"].items()})
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         return weighing(problem, state, round)
 
 
@@ -102,5 +105,5 @@ def weights(losses: np.ndarray, start: np.ndarray) -> np.ndarray:
         method="SLSQP",
         options={"ftol": 1e-12},
     )
-    inside = np.clip(found.x, SMALLEST, 1.0)  # SLSQP may end a rounding error outside
+    inside: np.ndarray = np.clip(found.x, SMALLEST, 1.0)  # SLSQP may end a rounding error outside
     return inside / inside.sum()

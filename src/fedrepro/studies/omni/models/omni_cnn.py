@@ -1,5 +1,5 @@
-"""The network of Omni-Fedge (paper 001; its layers are read off the authors' public code): one convolution, a dense
-layer of 128 shared by all nodes, and a dense layer of 10 that each node has of its own.
+"""The network of Omni-Fedge (paper 001; layers as in the authors' public code): one convolution and a dense layer of
+128, shared by all nodes, and a dense layer of 10 per node.
 
     conv 3×3 (28 filters, no activation, for MNIST; 32 and ReLU for Fashion-MNIST) → max-pool 2 → dense 128 →
     leaky ReLU 0.1 → dense 10 → leaky ReLU 0.1 → softmax
@@ -9,6 +9,8 @@ The leaky ReLU on the logits is the authors'.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +22,7 @@ SLOPE = 0.1
 
 
 class _Glorot:
-    def initialise(self, generator: torch.Generator) -> None:
+    def initialise(self: Any, generator: torch.Generator) -> None:
         nn.init.xavier_uniform_(self.weight, generator=generator)
         self.bias.zero_()
 

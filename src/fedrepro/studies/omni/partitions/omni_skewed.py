@@ -17,7 +17,7 @@ REDRAWS = 100
 def omni_skewed(
     dataset: Dataset, rng: np.random.Generator, *, clients: int = 5, samples: int = 622, test_samples: int = 778
 ) -> Assignment:
-    """samples, test_samples: of a node on average; it is dealt four times as many and keeps a quarter on average.
+    """samples, test_samples: mean per node; a node is dealt four times as many and keeps a quarter on average.
 
     The defaults are MNIST's (a node is dealt 5,600 = 40 % of 70,000 / 5); F-MNIST's are 311 and 389.
     """
@@ -27,12 +27,12 @@ def omni_skewed(
 
 
 def _thin(rows: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A fraction ~ U(0, KEPT) of each class; drawn again where that leaves less than two samples."""
+    """A fraction ~ U(0, KEPT) of each class; drawn again if that leaves less than two samples."""
     classes = rows_by_class(labels, int(labels.max()) + 1, rng)
     for _ in range(REDRAWS):
         kept = [mine[: int(rng.uniform(0, KEPT) * len(mine))] for mine in classes]
         if sum(map(len, kept)) > 1:
-            return rows[np.concatenate(kept)]
+            return np.asarray(rows[np.concatenate(kept)])
     raise UserError(
         f"omni_skewed: a node of {len(rows)} samples kept less than two in {REDRAWS} draws; too small a pool"
     )

@@ -1,5 +1,5 @@
-"""FedAvg whose steps sum to those of a stochastic approximation (paper 000) over the run: an arm that tells a tapering
-step from a smaller one.
+"""FedAvg with the same sum of steps as a stochastic approximation (paper 000): an arm that tells a tapering step from a
+smaller one.
 
 With H(m) = 1 + ½ + … + 1/m the epochs' steps of a/n sum to a·H(RN), those of a/(⌊n/N⌋ + 1) to a·N·H(R). `constant`
 takes their mean ā in every epoch; `cosine` takes ā·(1 + cos π(n + ½)/RN) in epoch n = 0, 1, …, which starts at 2ā, ends
@@ -10,29 +10,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Trial
+from fedrepro.core.algorithm import Problem, Trial
 from fedrepro.core.federation import Batches
 
 
 @dataclass(frozen=True)
 class FedAvgMatched(FedAvg):
-    count: str = "rounds"  # what n counts in the schedule whose sum it has; lr is its a
+    count: str = "rounds"  # meaning of n in the schedule with the same sum; lr is its a
     shape: str = "constant"
     rounds: int = 1  # R, the run's own
     trial: ClassVar[Trial] = Trial(({"lr": 0.1, "shape": "cosine"}, {"lr": 0.2, "count": "epochs"}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.count in ("epochs", "rounds"), "count", "must be epochs or rounds")
         self.require(self.shape in ("constant", "cosine"), "shape", "must be constant or cosine")
 
-    def resolve(self, problem):
+    def resolve(self, problem: Problem) -> Self:
         return replace(self, rounds=problem.rounds)
 
-    def step(self, batches: Batches, t: int):
+    def step(self, batches: Batches, t: int) -> Any:
         length = self.rounds * batches.epochs
         step = super().step(batches, t) * self.mean_factor(batches.epochs)
         if self.shape == "constant":

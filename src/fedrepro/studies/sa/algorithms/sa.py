@@ -1,22 +1,23 @@
 """Stochastic approximation (paper 000, eq. (3)): FedAvg whose step tapers, a_n = a/n^δ.
 
-What n counts decides which of the paper's schedules it is (§V-D, both with a = 0.1, δ = 1). `count: epochs` is 0.1/n
-with n = 1, 2, … over the epochs of the run (round·N + epoch + 1 with both counted from 0), held within an epoch: the
-paper does not say what n is, but its Fig. 1 counts epochs. `count: rounds` is 0.1/(⌊n/N⌋ + 1) with n = 0, 1, …: a round
-has one step, 0.1 over its number. `count: steps` counts gradient steps, as eq. (3) reads. With δ = 0 it is FedAvg, and
-with the proximal term, μ > 0, FedProx: the paper's four methods are four settings.
+The meaning of n gives the paper's schedules (§V-D, both with a = 0.1, δ = 1). `count: epochs` is 0.1/n with
+n = 1, 2, … over the epochs of the run (round·N + epoch + 1 with both counted from 0), constant within an epoch: the
+paper does not define n, but its Fig. 1 counts epochs. `count: rounds` is 0.1/(⌊n/N⌋ + 1) with n = 0, 1, …: the step of
+a round is 0.1 over its number. `count: steps` counts gradient steps, as in eq. (3). With δ = 0 it is FedAvg, and with
+the proximal term, μ > 0, FedProx: the paper's four methods are four settings.
 
-Deviations: eq. (1) and (3) take no gradient step when n is a multiple of N and (33) takes N of them a round; this does
-as (33). (33) begins at a_0, which a/n does not have; n begins at 1 here, as in (35).
+Deviations: eq. (1) and (3) take no gradient step when n is a multiple of N, (33) takes N steps per round; this follows
+(33). (33) begins at a_0, which a/n does not have; n begins at 1 here, as in (35).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fedrepro.algorithms.fedprox import FedProx
-from fedrepro.core.algorithm import Trial, pairs
+from fedrepro.core.algorithm import Metric, Problem, State, Trial, pairs
 from fedrepro.core.federation import Batches
 
 COUNTS = ("epochs", "rounds", "steps")
@@ -29,12 +30,12 @@ class SA(FedProx):
     count: str = "epochs"
     trial: ClassVar[Trial] = Trial(({"lr": 0.1}, {"lr": 0.05, "mu": 0.5, "power": 0.76, "count": "steps"}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.power >= 0, "power", "the step must not grow")
         self.require(self.count in COUNTS, "count", f"n counts one of {', '.join(COUNTS)}")
 
-    def step(self, batches: Batches, t: int):
+    def step(self, batches: Batches, t: int) -> Any:
         return super().step(batches, t) / self.instant(batches, t) ** self.power
 
     def instant(self, batches: Batches, t: int) -> int:
@@ -45,7 +46,7 @@ class SA(FedProx):
             return batches.round * len(batches) + t + 1
         return batches.round * batches.epochs + batches.epoch(t) + 1
 
-    def metrics(self, problem, state, round):
-        """Before the first round, who holds what."""
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
+        """Before the first round, the samples of each class at each client."""
         if round == 0 and not problem.federation.train.samples.y.is_floating_point():
             yield from pairs("class_samples", problem.federation.train.class_counts())

@@ -1,18 +1,19 @@
-"""Stochastic approximation on least squares, with what it takes to hold it against the ODE of paper 000, eq. (6).
+"""Stochastic approximation on least squares, recorded for a comparison with the ODE of paper 000, eq. (6).
 
-After every round it records the averaged iterate w̄_{nN} (31) and its time T_n = Σ_{k ≤ nN} a_k (35), and before the
-first what h(w) = b − Hw is made of: H and b, the means of the clients' XᵀX/n and Xᵀy/n. n counts gradient steps, as in
-eq. (3); `fedrepro.studies.sa.measures` solves the ODE.
+After every round it records the averaged iterate w̄_{nN} (31) and its time T_n = Σ_{k ≤ nN} a_k (35); before the first,
+H and b of h(w) = b − Hw, the means of the clients' XᵀX/n and Xᵀy/n. n counts gradient steps, as in eq. (3);
+`fedrepro.studies.sa.measures` solves the ODE.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from fedrepro.core.algorithm import Metric, Trial, pairs
+from fedrepro.core.algorithm import Metric, Problem, State, Trial, pairs
 from fedrepro.errors import UserError
 from fedrepro.studies.sa.algorithms.sa import SA
 
@@ -24,7 +25,7 @@ class SATracked(SA):
         ({"lr": 0.05, "power": 0.6}, {"lr": 0.1}), cases=("linear, full batch", "linear, mini-batch"), gradients=2
     )
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         if problem.quadratics is None:
             raise UserError("sa_tracked: the ODE's right-hand side is known for the linear model only")
         if round == 0:

@@ -55,12 +55,12 @@ def super_cluster_dirichlet(
 
 
 def clients_by_cluster(clusters: str, clients: int, rng: np.random.Generator) -> np.ndarray:
-    """How many of the clients draw on each cluster; at least one each."""
+    """Number of clients that draw on each cluster [clusters]; at least one each."""
     sizes = np.array([len(cluster) for cluster in CLUSTERS[clusters]])
     if clusters == "fashion_mnist":
-        return np.ones(len(sizes), dtype=int) + apportion(clients - len(sizes), sizes)
+        return np.ones(len(sizes), dtype=int) + apportion(clients - len(sizes), sizes.tolist())
     weights = 1 + sizes / sizes.sum()
-    counts = np.ceil(clients * weights / weights.sum() - 1e-9).astype(int)
+    counts: np.ndarray = np.ceil(clients * weights / weights.sum() - 1e-9).astype(int)
     while counts.sum() > clients:
         counts[rng.choice(np.flatnonzero(counts > 1))] -= 1
     return counts

@@ -1,0 +1,137 @@
+"""Figures of GIFAIR-FL (thesis ch. 2): Figs. 2.3, 2.4 and A.1; added: accuracies over devices, the trade-off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fedrepro.evidence.tables import Tables, final, rows
+from fedrepro.report.plotting import COLOURS, Drawn, figure
+from fedrepro.studies.gifair.measures import methods
+from fedrepro.studies.gifair.names import GROUPS, TITLES, chosen_setting, colours, name, present
+
+SHOWN_WRITERS, SHOWN_IMAGES = 6, 10
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def fig2_3(tables: Tables) -> Drawn:
+    """Fig. 2.3: images of FEMNIST, one row per writer, the same characters where they have them."""
+    samples = tables["femnist_original.data"]
+    writers = np.sort(samples["client"].unique())[:SHOWN_WRITERS]
+    mine = samples[samples["client"].isin(writers)]
+    common = mine.groupby("y")["client"].nunique().sort_values(ascending=False, kind="stable")
+    shown = np.sort(common.index[:SHOWN_IMAGES])
+    pixels = [c for c in samples if c.startswith("x")]
+    side = int(np.sqrt(len(pixels)))
+    fig, axes = figure(len(writers), SHOWN_IMAGES, width=7.0, height=0.75)
+    drawn = []
+    for i, writer in enumerate(writers):
+        for ax in axes[i]:
+            ax.set(xticks=[], yticks=[])
+            ax.grid(visible=False)
+        axes[i, 0].set_ylabel(f"writer {writer}", rotation=0, ha="right", va="center", fontsize=8)
+        for j, character in enumerate(shown):
+            own = mine[(mine["client"] == writer) & (mine["y"] == character)]
+            if own.empty:
+                axes[i, j].axis("off")
+                continue
+            image = own.iloc[0][pixels].to_numpy(dtype=float).reshape(side, side)
+            axes[i, j].imshow(255 - image, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+            drawn.append({"writer": writer, "class": character, "images of the writer": len(own), "ink": image.mean()})
+    return fig, pd.DataFrame(drawn)
+
+
+def fig2_4(tables: Tables) -> Drawn:
+    """Fig. 2.4: accuracy of men and women over λ, GIFAIR-FL-Global and -Per."""
+    return _over_lambda(tables, "shakespeare_2")
+
+
+def figA_1(tables: Tables) -> Drawn:
+    """Fig. A.1: accuracy of the three groups over λ, GIFAIR-FL-Global and -Per."""
+    return _over_lambda(tables, "femnist_3_groups")
+
+
+def _over_lambda(tables: Tables, data: str) -> Drawn:
+    fig, axes = figure(1, 2, width=7.6, height=2.8, sharey=True)
+    drawn = []
+    for ax, method in zip(axes[0], ("gifair_global", "gifair_per"), strict=True):
+        for group, colour in zip(GROUPS[data], COLOURS, strict=False):
+            own = rows(tables[data], "group_accuracy", algorithm=method, group=group)
+            line = own.groupby("grid.fraction")["value"].agg(["mean", "min", "max"]).rename_axis("fraction")
+            ax.plot(line.index, line["mean"], "o-", color=colour, label=group, markersize=4)
+            ax.fill_between(line.index, line["min"], line["max"], color=colour, alpha=0.18, linewidth=0)
+            drawn.append(line.reset_index().assign(method=method, group=group))
+        ax.set(title=name(method), xlabel="λ / λ_max")
+    axes[0, 0].set_ylabel("mean test accuracy\nof the group's devices, %")
+    axes[0, 1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return fig, pd.concat(drawn, ignore_index=True)
+
+
+def _panels(label: str) -> tuple[Figure, list[Axes]]:
+    """A figure with one panel per data set, and its axes; the spare ones, at the end, are empty."""
+    fig, axes = figure(3, 3, width=10.5, height=2.9)
+    for ax, title in zip(axes.flat, TITLES.values(), strict=False):
+        ax.set_title(title)
+    for ax in axes[:, 0]:
+        ax.set_ylabel(label)
+    for ax in axes.flat[len(TITLES) :]:
+        ax.axis("off")
+    return fig, list(axes.flat)
+
+
+def devices(tables: Tables) -> Drawn:
+    """Accuracy over devices at the chosen settings: one box per method (quartiles; whiskers to 5 and 95 %)."""
+    fig, axes = _panels("test accuracy of a device, %")
+    colour = colours(present(*(tables[data] for data in TITLES)))
+    drawn = []
+    for ax, (data, title) in zip(axes, TITLES.items(), strict=False):
+        named, shown = methods(tables[data]), present(tables[data])
+        each = final(named[named["client"] >= 0], "accuracy", split="test")
+        for place, method in enumerate(shown):
+            setting = chosen_setting(tables[data], method)
+            values = 100 * rows(each, "accuracy", algorithm=method, setting=setting)["value"].to_numpy()
+            line = {"color": colour[method], "linewidth": 1.2}
+            style: dict[str, Any] = dict.fromkeys(("boxprops", "whiskerprops", "capprops", "medianprops"), line)
+            ax.boxplot([values], positions=[place], widths=0.6, whis=(5, 95), showfliers=False, **style)
+            ax.plot(place, values.mean(), "D", color=colour[method], markersize=3.5)
+            quantiles = {f"q{100 * q:02.0f}": np.quantile(values, q) for q in QUANTILES}
+            drawn.append({"data": title, "method": method, "mean": values.mean(), **quantiles})
+        short = [name(method).replace("GIFAIR-FL-", "") for method in shown]
+        ax.set_xticks(range(len(shown)), short, rotation=40, ha="right", fontsize=7)
+    return fig, pd.DataFrame(drawn)
+
+
+def tradeoff(tables: Tables) -> Drawn:
+    """Mean accuracy against spread (of groups: discrepancy) for every setting of every grid, with the Pareto front."""
+    fig, axes = _panels("mean test accuracy, %")
+    colour = colours(present(*(tables[data] for data in TITLES)))
+    drawn = []
+    for ax, (data, title) in zip(axes, TITLES.items(), strict=False):
+        table = tables[data]
+        own = table[(table["split"] == "derived") & table["metric"].isin(["accuracy", "unfairness"])]
+        points = own.pivot_table(index=["algorithm", "setting"], columns="metric", values="value", sort=False)
+        points = points.reset_index().assign(data=title)
+        points["front"] = front(points["accuracy"].to_numpy(), points["unfairness"].to_numpy())
+        for method, mine in points.groupby("algorithm", sort=False):
+            marker = "s" if method in ("ditto", "gifair_per") else "o"
+            inside = "none" if method in ("gifair_exact", "term_group") else colour[method]
+            style: dict[str, Any] = {"s": 26, "marker": marker, "edgecolor": colour[method], "facecolor": inside}
+            ax.scatter(mine["unfairness"], mine["accuracy"], label=name(method), **style)
+        best = points[points["front"]].sort_values("unfairness")
+        ax.plot(best["unfairness"], best["accuracy"], color="#777777", linewidth=0.9, zorder=1)
+        ax.set_xlabel("discrepancy of the groups, points" if data in GROUPS else "spread over devices, points")
+        drawn.append(points)
+    found = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    axes[len(TITLES)].legend(found.values(), found.keys(), loc="upper left")
+    return fig, pd.concat(drawn, ignore_index=True)
+
+
+def front(accuracy: np.ndarray, unfairness: np.ndarray) -> np.ndarray:
+    """The points that no other point beats in both: marks [n]."""
+    better = (accuracy[None] >= accuracy[:, None]) & (unfairness[None] <= unfairness[:, None])
+    strictly = (accuracy[None] > accuracy[:, None]) | (unfairness[None] < unfairness[:, None])
+    return np.asarray(~(better & strictly).any(axis=1))

@@ -1,0 +1,228 @@
+"""Tables of GIFAIR-FL (thesis ch. 2): Tables 2.1 to 2.6; added: real data, tuning, communication, controls,
+feasibility."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from fedrepro.evidence.published import Printed
+from fedrepro.evidence.tables import Tables, rows
+from fedrepro.studies.gifair.measures import choose, largest_spread, smallest_spread
+from fedrepro.studies.gifair.names import GROUPS, TITLES, chosen_setting, name, present
+
+#: tables of mean and spread over devices → test samples per device, where the thesis' numbers settle them: a fifth of
+#: 500 images (§2.5.1), of the 226.83 images that a FEMNIST writer has on average (LEAF, Caldas et al. 2018, Table 1),
+#: of a role's 29,908 windows
+TEST_SAMPLES = {"2_2": 100.0, "2_3": 0.2 * 226.83, "2_5": 0.2 * 29_908}
+#: classes of FEMNIST-skewed, and those on a device (§2.5.1)
+CLASSES, HELD = 10, 5
+RUNS = 5  # of every printed number
+#: column of Tables 2.2, 2.3 and 2.5 → measure
+METRICS = {
+    "mean": "accuracy",
+    "spread": "spread",
+    "only the test set": "sampling",
+    "excess": "excess",
+    "worst tenth of the devices": "worst_tenth",
+}
+
+
+def printed_lines(printed: Mapping[str, Printed], table: str, columns: Sequence[str]) -> dict[str, tuple[Printed, ...]]:
+    """Method → its numbers in a table of the thesis (`2_2`), from the ids `t2_2_<method>_<column>`."""
+    start, end = f"t{table}_", f"_{columns[-1]}"
+    methods = [i.removeprefix(start).removesuffix(end) for i in printed if i.startswith(start) and i.endswith(end)]
+    return {method: tuple(printed[f"{start}{method}_{column}"] for column in columns) for method in methods}
+
+
+def percent(values: pd.Series) -> str:
+    """`79.2 ± 1.0`: mean and standard deviation over seeds."""
+    if values.empty:
+        return ""
+    spread = f" ± {values.std(ddof=1):.1f}" if len(values) > 1 else ""
+    return f"{values.mean():.1f}{spread}"
+
+
+# --- the tables of the thesis -----------------------------------------------------------------------------------------
+
+
+def table2_1(tables: Tables) -> pd.DataFrame:
+    """Devices and images of the three groups: printed, and those of the first seed."""
+    held = tables["femnist_3_groups"]
+    held = rows(held, "samples", seed=held["seed"].min()).drop_duplicates(["split", "client"])
+    images = held.groupby(["group", "client"])["value"].sum()
+    lines = []
+    for group in GROUPS["femnist_3_groups"]:
+        mine = images.loc[group]
+        asked = {what: int(tables.printed[f"t2_1_{group}_{what}"].value) for what in ("images", "devices")}
+        line = {"group": group, "images, printed": asked["images"], "images of a device, ours": f"{mine.mean():.0f}"}
+        lines.append({**line, "devices, printed": asked["devices"], "devices, ours": len(mine)})
+    return pd.DataFrame(lines)
+
+
+def table2_2(tables: Tables) -> pd.DataFrame:
+    """FEMNIST-skewed."""
+    return _individual(tables, "femnist_skewed", "2_2")
+
+
+def table2_3(tables: Tables) -> pd.DataFrame:
+    """FEMNIST-original."""
+    return _individual(tables, "femnist_original", "2_3")
+
+
+def table2_4(tables: Tables) -> pd.DataFrame:
+    """FEMNIST-3-groups."""
+    return _grouped(tables, "femnist_3_groups", "2_4")
+
+
+def table2_5(tables: Tables) -> pd.DataFrame:
+    """Shakespeare, 31 roles."""
+    return _individual(tables, "shakespeare_31", "2_5")
+
+
+def table2_6(tables: Tables) -> pd.DataFrame:
+    """Shakespeare, men and women."""
+    return _grouped(tables, "shakespeare_2", "2_6")
+
+
+def real_data(tables: Tables) -> pd.DataFrame:
+    """The setting of Table 2.2 on MNIST and Fashion-MNIST."""
+    table = pd.concat([_individual(tables, d).assign(data=TITLES[d]) for d in ("mnist_skewed", "fmnist_skewed")])
+    return table[["data", *table.columns.drop("data")]]
+
+
+def _individual(tables: Tables, data: str, number: str = "") -> pd.DataFrame:
+    """One line per method: mean and spread of the table of that number; ours at the chosen setting, with the spread's
+    two parts."""
+    table, printed = tables[data], printed_lines(tables.printed, number, ("mean", "spread")) if number else {}
+    lines = []
+    for method in present(table):
+        line = {"method": name(method)}
+        if printed:
+            numbers = printed.get(method)
+            shown = [f"{n.value:.4g} ({n.spread:.3g})" for n in numbers] if numbers else ["", ""]
+            line |= {"mean, printed": shown[0], "spread, printed": shown[1]}
+        line["setting"] = chosen_setting(table, method)
+        found = {column: rows(table, f"chosen_{metric}", algorithm=method) for column, metric in METRICS.items()}
+        lines.append(line | {column: percent(own["value"]) for column, own in found.items()})
+    return pd.DataFrame(lines)
+
+
+def _grouped(tables: Tables, data: str, number: str) -> pd.DataFrame:
+    """One line per method: each group's accuracy and the discrepancy, printed, as the printed rows give it, and
+    ours."""
+    table, groups = tables[data], GROUPS[data]
+    printed = printed_lines(tables.printed, number, (*groups, "discrepancy"))
+    lines = []
+    for method in present(table):
+        line = {"method": name(method), "setting": chosen_setting(table, method)}
+        *means, discrepancy = printed.get(method, (None,) * (len(groups) + 1))
+        for group, mean in zip(groups, means, strict=True):
+            line[f"{group}, printed"] = f"{mean.value:.2f} ({mean.spread:.2f})" if mean else ""
+            line[group] = percent(rows(table, "chosen_group_accuracy", algorithm=method, group=group)["value"])
+        values = [mean.value for mean in means if mean]
+        line["discrepancy, printed"] = f"{discrepancy.value:.2f}" if discrepancy else ""
+        line["of the printed rows"] = f"{max(values) - min(values):.2f}" if values else ""
+        line["discrepancy"] = percent(rows(table, "chosen_discrepancy", algorithm=method)["value"])
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+# --- added ------------------------------------------------------------------------------------------------------------
+
+
+def _derived(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the study's own measures."""
+    return table[table["split"] == "derived"]
+
+
+def tuning(tables: Tables) -> pd.DataFrame:
+    """Every candidate of every grid: its validation numbers, its test numbers, and the choice."""
+    found = []
+    for data, title in TITLES.items():
+        derived, key = _derived(tables[data]), ["algorithm", "setting"]
+        test = derived.pivot_table(index=key, columns="metric", values="value")[["accuracy", "unfairness"]]
+        found.append(choose(derived).join(test.add_suffix("_test"), on=key).assign(data=title))
+    table = pd.concat(found, ignore_index=True)
+    return pd.DataFrame(
+        {
+            "data": table["data"],
+            "method": table["algorithm"].map(name),
+            "setting": table["setting"],
+            "validation mean": table["accuracy"].round(2),
+            "validation spread or discrepancy": table["unfairness"].round(2),
+            "as good as FedAvg": np.where(table["similar"], "yes", "no"),
+            "chosen": np.where(table["chosen"], "chosen", ""),
+            "test mean": table["accuracy_test"].round(2),
+            "test spread or discrepancy": table["unfairness_test"].round(2),
+        }
+    )
+
+
+def communication(tables: Tables) -> pd.DataFrame:
+    """Traffic of a round by method: bytes down and up of all its devices, and the difference to FedAvg."""
+    lines = []
+    for data, title in TITLES.items():
+        derived = _derived(tables[data])
+        sent = {
+            method: [int(rows(derived, way, algorithm=method)["value"].mean()) for way in ("bytes_down", "bytes_up")]
+            for method in present(derived)
+        }
+        base = sent["fedavg"]
+        for method, (down, up) in sent.items():
+            line = {"data": title, "method": name(method), "bytes down": down, "bytes up": up}
+            lines.append({**line, "more than FedAvg, down": down - base[0], "more than FedAvg, up": up - base[1]})
+    return pd.DataFrame(lines)
+
+
+def controls(tables: Tables) -> pd.DataFrame:
+    """Possible reasons of the fairness: last local models without λ, stale and exact ranks, λ_max itself."""
+    arms = {
+        "FedAvg": ("fedavg", None),
+        "FedAvg, the devices' last local models (GIFAIR-FL-Per, λ = 0)": ("gifair_per", 0),
+        "GIFAIR-FL-Per, λ = 0.9 λ_max": ("gifair_per", 0.9),
+        "GIFAIR-FL-Global, λ = 0.9 λ_max, stale ranks": ("gifair_global", 0.9),
+        "GIFAIR-FL-Global, λ = 0.9 λ_max, exact ranks": ("gifair_exact", None),
+    }
+    lines = []
+    for data in ("mnist_skewed", "fmnist_skewed"):
+        derived = _derived(tables[data])
+        for label, (method, fraction) in arms.items():
+            own = derived[derived["algorithm"] == method]
+            own = own if fraction is None else own[own["grid.fraction"] == fraction]
+            line = {"data": TITLES[data], "arm": label}
+            line |= {m: percent(rows(own, m)["value"]) for m in ("accuracy", "spread", "excess")}
+            limit, agreement = rows(own, "lambda_max")["value"], rows(own, "rank_agreement")["value"]
+            line["λ_max"] = f"{limit.mean():.3g}" if len(limit) else ""
+            line["stale against exact losses, rank correlation"] = f"{agreement.mean():.2f}" if len(agreement) else ""
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def feasibility(tables: Tables) -> pd.DataFrame:
+    """Every published pair of mean and spread with the least spread that the finite test set gives and, for one model
+    on FEMNIST-skewed, the largest that classes of different difficulty give."""
+    lines = []
+    for table, samples in TEST_SAMPLES.items():
+        for method, ((mean, _), (spread, sd)) in printed_lines(tables.printed, table, ("mean", "spread")).items():
+            least = 100 * smallest_spread(mean / 100, samples)
+            one_model = table == "2_2" and method not in ("ditto", "gifair_per")
+            most = 100 * largest_spread(mean / 100, samples, CLASSES, HELD) if one_model else np.inf
+            allowed = 2 * sd / np.sqrt(RUNS)
+            verdict = "below what the test set alone gives" if spread < least - allowed else "possible"
+            verdict = "above what one model can have" if spread > most + allowed else verdict
+            lines.append(
+                {
+                    "table": f"Table {table.replace('_', '.')}",
+                    "method": name(method),
+                    "mean": mean,
+                    "spread": spread,
+                    "test samples of a device": round(samples),
+                    "least spread": f"{least:.2f}",
+                    "most, one model": f"{most:.2f}" if one_model else "",
+                    "printed spread is": verdict,
+                }
+            )
+    return pd.DataFrame(lines)
