@@ -1,24 +1,24 @@
-"""Arithmetic that a claims file may hold: checked before it is evaluated, and evaluated without `eval`."""
+"""Arithmetic in claims files: checked before it is evaluated, and evaluated without `eval`."""
 
 from __future__ import annotations
 
 import ast
 import math
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from fedrepro.errors import nearest
 
 MAX_LENGTH = 200
 MAX_EXPONENT = 100
-OPERATORS = {
+OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
-FUNCTIONS = {"abs": abs, "min": min, "max": max, "sqrt": math.sqrt}
+FUNCTIONS: dict[str, Callable[..., float]] = {"abs": abs, "min": min, "max": max, "sqrt": math.sqrt}
 
 
 def check_expression(text: str, names: Iterable[str]) -> ast.expr:
@@ -67,7 +67,7 @@ def evaluate(text: str, numbers: Mapping[str, float]) -> float:
 
 def _value(node: ast.expr, numbers: Mapping[str, float]) -> float:
     match node:
-        case ast.Constant(value=value):
+        case ast.Constant(value=int() | float() as value):
             return float(value)
         case ast.Name(id=name):
             return float(numbers[name])

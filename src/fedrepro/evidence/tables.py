@@ -1,4 +1,4 @@
-"""One tidy table an experiment: the shards' metrics together, with data kind, divergence and derived measures."""
+"""One tidy table per experiment: the metrics of all shards, with data kind, divergence and derived measures."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ RUN = ["algorithm", "setting", "seed"]
 
 
 class Tables(dict[str, pd.DataFrame]):
-    """What an artefact is drawn from: each experiment's tidy table by its name, its samples as `<name>.data`, and the
-    numbers that the paper prints, by id."""
+    """Inputs of an artefact: tidy tables by experiment, samples as `<experiment>.data`, and printed numbers by id."""
 
     def __init__(
         self,
@@ -53,19 +52,19 @@ def collect_metrics(study: str, shards: Sequence[Path], out: Path) -> None:
 def rows(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
     """The rows of one metric, further filtered by column values."""
     asked = [(table[column] == value).to_numpy() for column, value in {"metric": metric, **where}.items()]
-    return table[np.logical_and.reduce(asked)]  # once: taking rows out takes longer than finding them
+    return table[np.logical_and.reduce(asked)]  # one selection: selecting rows takes longer than finding them
 
 
 def final(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
     """A metric's rows of each run's last round."""
     found = rows(table, metric, **where)
-    if found["round"].nunique() <= 1:  # of one round alone it is the last
+    if found["round"].nunique() <= 1:  # the only round is the last
         return found
     return found[(found["round"] == found.groupby(RUN)["round"].transform("max")).to_numpy()]
 
 
 def derived_rows(found: Iterable[tuple[str, pd.DataFrame | list[dict]]], like: pd.DataFrame) -> pd.DataFrame:
-    """Tidy rows from (metric, its values): these have the columns of RUN, `round`, `value` and perhaps `group`."""
+    """Tidy rows from (metric, values); values have the columns of RUN, `round`, `value` and optionally `group`."""
     values = [pd.DataFrame(mine).assign(metric=metric) for metric, mine in found]
     if not values:
         return like.iloc[:0]
