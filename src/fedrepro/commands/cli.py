@@ -1,12 +1,12 @@
-"""`fedrepro`: look at studies and results without thinking in snakemake.
+"""`fedrepro`: look at studies and results without knowing snakemake.
 
     fedrepro list [studies|artefacts|algorithms|datasets]
-    fedrepro show gifair/table2_2      a table in the terminal, with what it was made from
-    fedrepro status                    what is done, running, failed, with the log's last lines
-    fedrepro why dfl/consensus         the chain from a claim to the data's checksums
+    fedrepro show STUDY/ARTEFACT       a table in the terminal, and what it was made from
+    fedrepro status                    what is done, running or failed, with the last lines of the log
+    fedrepro why STUDY/CLAIM           the chain from a claim to the data's checksums
 
-Results are looked for in results/ of the checkout, first those of the newest run, last results/reference; `--in` names
-a folder. It only reads; running is `make reproduce`.
+Results are read from results/ of the checkout: the newest run first, results/reference last; `--in` names a folder.
+The command only reads; `make reproduce` runs.
 """
 
 from __future__ import annotations
@@ -14,19 +14,23 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import re
 import shutil
 import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fedrepro.core import parts
 from fedrepro.core.config import ROOT, read_yaml
+from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
 
 CONFIG = ROOT / "config"
-#: a job whose log was written to within this many seconds is taken to be running
+#: seconds since the last line of its log for which a job counts as running
 ALIVE = 120.0
 LOG_LINES = 5
 
@@ -37,11 +41,11 @@ def main(arguments: list[str] | None = None) -> int:
     listing = commands.add_parser("list", help="studies, artefacts, algorithms, data sets")
     listing.add_argument("what", nargs="?", choices=sorted(LISTS))
     showing = commands.add_parser("show", help="an artefact's table, or where its picture is")
-    showing.add_argument("artefact", help="such as gifair/table2_2")
+    showing.add_argument("artefact", help="STUDY/ARTEFACT")
     status = commands.add_parser("status", help="what is done, running, failed")
     status.add_argument("study", nargs="*")
     chain = commands.add_parser("why", help="the chain from a claim to the data")
-    chain.add_argument("claim", help="such as dfl/consensus; or the verdict's row on the page")
+    chain.add_argument("claim", help="STUDY/CLAIM, as in the ledger")
     for command in (showing, status, chain):
         command.add_argument("--in", dest="folder", type=Path, help="a results folder, such as results/demo")
     given = parser.parse_args(arguments)
@@ -79,43 +83,34 @@ def list_all(what: str | None) -> Iterator[str]:
 
 
 def _studies() -> Iterator[tuple[str, str]]:
-    from fedrepro.commands.summary import PAPERS
+    from fedrepro.core.experiment import SCALES, load_experiments
 
-    for path in sorted((CONFIG / "claims").glob("*.yaml")):
-        experiments = len(list((CONFIG / "experiments" / path.stem).glob("*.yaml")))
-        claims = len(read_yaml(path)["claims"])
-        yield path.stem, f"{experiments} experiments, {claims} claims: {PAPERS[path.stem]}"
+    for study in load_studies(CONFIG).values():
+        experiments, claims = load_experiments(CONFIG, SCALES[0], study.name), study.file("claims.yaml")
+        counts = f"{len(experiments)} experiments, {len(read_yaml(claims)['claims']) if claims else 0} claims"
+        yield study.name, f"{counts}: {study.paper}"
 
 
 def _artefacts() -> Iterator[tuple[str, str]]:
-    for path in sorted((CONFIG / "artefacts").glob("*.yaml")):
-        for name, spec in read_yaml(path).items():
-            yield f"{path.stem}/{name}", f"{spec['title']} ({spec['source']})"
+    for study in load_studies(CONFIG).values():
+        declared = study.file("artefacts.yaml")
+        for name, spec in read_yaml(declared).items() if declared else ():
+            yield f"{study.name}/{name}", f"{spec['title']} ({spec['source']})"
 
 
-def _registered(registry: str) -> Callable[[], Iterator[tuple[str, str]]]:
-    """The names of a registry with the first sentence of what each module says of itself; nothing is imported."""
-
-    def rows() -> Iterator[tuple[str, str]]:
-        from fedrepro.workflow.code_inputs import SOURCE, module_of
-
-        tree = ast.parse((SOURCE / "fedrepro" / registry / "__init__.py").read_text())
-        keys = {
-            k.value for n in ast.walk(tree) if isinstance(n, ast.Dict) for k in n.keys if isinstance(k, ast.Constant)
-        }
-        for name in sorted(keys):
-            module = SOURCE.joinpath(*module_of(registry, name).split(".")).with_suffix(".py")
-            text = " ".join((ast.get_docstring(ast.parse(module.read_text())) or "").split("\n\n")[0].split())
-            yield name, text
-
-    return rows
+def _parts(kind: str) -> Iterator[tuple[str, str]]:
+    """The parts of a kind, each with the first sentence of its module's docstring; nothing is imported."""
+    for name, module in sorted(parts.modules(kind).items()):
+        source = parts.PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
+        paragraph, *_ = (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").split("\n\n")
+        yield name, re.split(r"(?<=[a-z]{3}\.) (?=[A-Z])", " ".join(paragraph.split()))[0]
 
 
 LISTS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
     "studies": _studies,
     "artefacts": _artefacts,
-    "algorithms": _registered("algorithms"),
-    "datasets": _registered("datasets"),
+    "algorithms": partial(_parts, "algorithms"),
+    "datasets": partial(_parts, "datasets"),
 }
 
 
@@ -194,7 +189,7 @@ def _training_states(results: Path, experiments: Iterable[Any], troubles: list[s
 
 
 def _training_state(results: Path, job: str) -> tuple[str, list[str]]:
-    """(state, last lines of its log) of a training job. A job that was killed leaves its log and resumes."""
+    """(state, last lines of the log) of a training job. A killed job leaves its log, and resumes later."""
     if (results / "runs" / f"{job}.json").is_file():
         return "done", []
     log = results / "logs" / "train_algorithm" / f"{job}.log"
@@ -213,16 +208,15 @@ def _training_state(results: Path, job: str) -> tuple[str, list[str]]:
 def why(claim: str, folder: Path | None) -> Iterator[str]:
     import pandas as pd
 
+    from fedrepro.evidence.claim_files import quantities_of
     from fedrepro.files import read_json
 
     study, _, name = claim.partition("/")
-    files = {path.stem: path for path in (CONFIG / "claims").glob("*.yaml")}
-    if study not in files:
-        raise UserError(f"claim '{claim}': study '{study}' is unknown{nearest(study, files)}")
-    entries = {c["id"]: c for c in read_yaml(files[study])["claims"]}
+    declared = study_of(CONFIG, study).file("claims.yaml")
+    entries = {c["id"]: c for c in read_yaml(declared)["claims"]} if declared else {}
     if name not in entries:
-        raise UserError(f"claim '{claim}' is unknown{nearest(name, entries) if name else _some(study, entries)}")
-    entry = entries[name]
+        hint = nearest(name, entries) if name else f"; {study} has: {', '.join(sorted(entries))}"
+        raise UserError(f"claim '{claim}' is unknown{hint}")
     results = _folder_with(f"ledgers/{study}.csv", folder, f"the ledger of {study}")
     ledger = pd.read_csv(results / "ledgers" / f"{study}.csv", keep_default_na=False, dtype=str)
     row = ledger[ledger["claim"] == claim].iloc[0]
@@ -232,17 +226,17 @@ def why(claim: str, folder: Path | None) -> Iterator[str]:
     interval = f" [{row.ci_low}, {row.ci_high}]" if row.ci_low else ""
     numbers = f"published {row.published or '–'} · ours {row.ours or '–'}{interval}"
     yield f"  {numbers} · {row.seeds or 0} seeds · {row.scale}"
-    yield f"  rule: kind {row.kind} in config/claims/{study}.yaml, verdict in {_shown(results / 'ledgers' / study)}.csv"
+    ledger_path = _shown(results / "ledgers" / study)
+    yield f"  rule: kind {row.kind} in config/studies/{study}/claims.yaml, verdict in {ledger_path}.csv"
     shown: set[str] = set()
-    for experiment, algorithm in sorted(set(_named(entry))):
+    for experiment, algorithm in sorted(set(quantities_of(entries[name]))):
         pattern = f"runs/{study}/{experiment}/{algorithm or '*'}/*.json"
         for path in sorted(results.glob(pattern)):
             run = read_json(path)
             yield f"run {path.relative_to(results)}"
             yield f"  seeds {run['shard']} · {run['seconds']} s · commit {run['commit'][:12]}"
-            yield f"  config {run['config_sha256']}"
-            yield f"  code   {run['code_sha256']}"
-            yield f"  split  {run['federation_sha256']}"
+            for what, key in (("config", "config"), ("code", "code"), ("split", "federation")):
+                yield f"  {what:<6} {run[f'{key}_sha256']}"
             data = run["data"]
             yield f"  data   {data['sha256']} ({data['name']}, {data['kind']})"
             if data["sha256"] in shown:
@@ -252,23 +246,11 @@ def why(claim: str, folder: Path | None) -> Iterator[str]:
                 yield f"    real file {file}: {checksum}"
 
 
-def _named(tree: Any) -> Iterator[tuple[str, str]]:
-    """(experiment, algorithm or "") of every quantity in a claim."""
-    if isinstance(tree, dict):
-        if "experiment" in tree:
-            yield str(tree["experiment"]), str(tree.get("algorithm", ""))
-        for value in tree.values():
-            yield from _named(value)
-    elif isinstance(tree, list):
-        for value in tree:
-            yield from _named(value)
-
-
 # -- shared ----------------------------------------------------------------------------------------------------
 
 
 def _folder_with(file: str, folder: Path | None, what: str) -> Path:
-    """The given results folder, or the newest of those in results/ that has the file; the reference comes last."""
+    """The given results folder, else the newest of results/ that has the file; the reference comes last."""
     if folder is not None:
         if not (folder / file).is_file():
             raise UserError(f"{folder}: has no {what}")
@@ -277,10 +259,6 @@ def _folder_with(file: str, folder: Path | None, what: str) -> Path:
     if not found:
         raise UserError(f"there is no result of {what} yet: `make reproduce ONLY={what.split()[-1]}` makes it")
     return max(found, key=lambda path: (path.name != "reference", (path / file).stat().st_mtime))
-
-
-def _some(study: str, entries: Iterable[str]) -> str:
-    return f"; {study} has: {', '.join(sorted(entries))}"
 
 
 def _shown(path: Path) -> str:
