@@ -69,9 +69,6 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-# -- list ------------------------------------------------------------------------------------------------------
-
-
 def list_all(what: str | None) -> Iterator[str]:
     for name in [what] if what else ("studies", "artefacts", "algorithms", "datasets"):
         yield f"{name}:"
@@ -114,9 +111,6 @@ LISTS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
 }
 
 
-# -- show ------------------------------------------------------------------------------------------------------
-
-
 def show(artefact: str, folder: Path | None) -> Iterator[str]:
     import pandas as pd
 
@@ -141,9 +135,6 @@ def show(artefact: str, folder: Path | None) -> Iterator[str]:
     yield from textwrap.wrap(about["caption"], _width())
 
 
-# -- status ----------------------------------------------------------------------------------------------------
-
-
 def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
     from fedrepro.core.experiment import SCALES, load_artefacts, load_experiments
 
@@ -157,15 +148,11 @@ def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
             raise UserError(f"{results}: is not the results of a scale ({', '.join(SCALES)})")
         experiments = load_experiments(CONFIG, results.name)
         artefacts = load_artefacts(CONFIG, experiments)
-        there = sorted({e.study for e in experiments.values()})
-        for study in studies:
-            if study not in there:
-                raise UserError(f"study '{study}' is unknown{nearest(study, there)}")
+        shown = [study_of(CONFIG, study).name for study in studies] or list(load_studies(CONFIG))
         yield f"{_shown(results)}:"
         troubles: list[str] = []
-        for study in studies or there:
-            mine = [e for e in experiments.values() if e.study == study]
-            states = _training_states(results, mine, troubles)
+        for study in shown:
+            states = _training_states(results, [e for e in experiments.values() if e.study == study], troubles)
             drawn = [a for a in artefacts if a.startswith(f"{study}/")]
             made = sum((results / "artefacts" / f"{a}.json").is_file() for a in drawn)
             judged = "judged" if (results / "ledgers" / f"{study}.csv").is_file() else "not judged"
@@ -183,7 +170,7 @@ def _training_states(results: Path, experiments: Iterable[Any], troubles: list[s
             job = f"{e.id}/{algorithm}/{shard}"
             state, last = _training_state(results, job)
             states[state] += 1
-            if state in ("running", "failed", "stopped"):
+            if state not in ("done", "waiting"):
                 troubles += [f"  {state}: {job}", *(f"    {line}" for line in last)]
     return states
 
@@ -198,11 +185,7 @@ def _training_state(results: Path, job: str) -> tuple[str, list[str]]:
     lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
     if lines and (lines[-1].startswith("error: ") or lines[-1].endswith(".log)")):
         return "failed", lines
-    alive = time.time() - log.stat().st_mtime < ALIVE
-    return ("running" if alive else "stopped"), lines[-1:]
-
-
-# -- why -------------------------------------------------------------------------------------------------------
+    return "running" if time.time() - log.stat().st_mtime < ALIVE else "stopped", lines[-1:]
 
 
 def why(claim: str, folder: Path | None) -> Iterator[str]:
@@ -221,8 +204,8 @@ def why(claim: str, folder: Path | None) -> Iterator[str]:
     ledger = pd.read_csv(results / "ledgers" / f"{study}.csv", keep_default_na=False, dtype=str)
     row = ledger[ledger["claim"] == claim].iloc[0]
     yield f"{claim} ({row.source}): {row.verdict}"
-    yield from textwrap.wrap(row.statement, _width(), initial_indent="  ", subsequent_indent="  ")
-    yield from textwrap.wrap(f"because: {row.reason}", _width(), initial_indent="  ", subsequent_indent="  ")
+    for text in (row.statement, f"because: {row.reason}"):
+        yield from textwrap.wrap(text, _width(), initial_indent="  ", subsequent_indent="  ")
     interval = f" [{row.ci_low}, {row.ci_high}]" if row.ci_low else ""
     numbers = f"published {row.published or '–'} · ours {row.ours or '–'}{interval}"
     yield f"  {numbers} · {row.seeds or 0} seeds · {row.scale}"
@@ -239,14 +222,10 @@ def why(claim: str, folder: Path | None) -> Iterator[str]:
                 yield f"  {what:<6} {run[f'{key}_sha256']}"
             data = run["data"]
             yield f"  data   {data['sha256']} ({data['name']}, {data['kind']})"
-            if data["sha256"] in shown:
-                continue
+            if data["sha256"] not in shown:
+                files = (data.get("found") or {}).get("files") or {}
+                yield from (f"    real file {file}: {checksum}" for file, checksum in sorted(files.items()))
             shown.add(data["sha256"])
-            for file, checksum in sorted(((data.get("found") or {}).get("files") or {}).items()):
-                yield f"    real file {file}: {checksum}"
-
-
-# -- shared ----------------------------------------------------------------------------------------------------
 
 
 def _folder_with(file: str, folder: Path | None, what: str) -> Path:
@@ -262,8 +241,7 @@ def _folder_with(file: str, folder: Path | None, what: str) -> Path:
 
 
 def _shown(path: Path) -> str:
-    path = Path(path).resolve()
-    here = Path.cwd()
+    path, here = path.resolve(), Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 

@@ -53,10 +53,9 @@ def training_jobs(layout: Layout, experiments: list[Experiment], rate: float) ->
             for shard in e.shards():
                 seeds = len(seeds_of(shard))
                 steps = gradient_steps(e, algorithm, seeds)
+                seconds = steps / unknown_pace(e, flops, rate)
                 if known:
                     seconds = known.seconds_of(steps, seeds * len(e.settings(algorithm)), flops, rate)
-                else:
-                    seconds = steps / unknown_pace(e, flops, rate)
                 gpu = costs.gpu_seconds(e, samples, steps * flops or 1e9 * rate * seconds)
                 room = sizes.run(e, algorithm, seeds)
                 yield TrainingJob(e.id, algorithm, seeds, steps, START + seconds, known is not None, gpu, room)
@@ -155,7 +154,7 @@ def describe(layout: Layout, cores: int) -> str:
         f"about {_time(work)} of work, {_time(max(longest + 10, work / cores))} on {cores} cores",
         f"about {gpu_hours:.1f} GPU-hours, the longest job {_time(max((j.gpu_seconds for j in jobs), default=0.0))}"
         f" (a core here computes {rate:.0f} GFLOP/s; assumed of a GPU: {costs.GPU_RATE:,.0f} GFLOP/s, at least"
-        f" {1000 * costs.GPU_STEP:g} ms a step)",
+        f" {1000 * costs.GPU_STEP:g} ms per step)",
         f"about {room / 1e9:.2f} GB on the disk, without checkpoints",
     ]
     return "\n".join(lines)

@@ -49,16 +49,10 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
             for old in reference.glob(pattern.format(study)):
                 old.unlink()
             for path in sorted(results.glob(pattern.format(study))):
-                if path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table":
-                    continue
-                if pattern.startswith("runs") and path not in current:
-                    continue
-                target = reference / path.relative_to(results)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                if path.suffix == ".png":
-                    write_atomically(target, with_fewer_colours(path.read_bytes()))
-                else:
-                    shutil.copyfile(path, target)
+                of_table = path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table"
+                outdated = pattern.startswith("runs") and path not in current
+                if not of_table and not outdated:
+                    _write(reference / path.relative_to(results), path.read_bytes())
     build(reference, config)
 
 
@@ -69,8 +63,12 @@ def keep_bench(bench: Path, reference: Path = REFERENCE, config: Path = CONFIG) 
     kept = {path.name: path.read_bytes() for path in sorted(bench.iterdir())}
     shutil.rmtree(reference / "bench", ignore_errors=True)
     for name, content in kept.items():
-        write_atomically(reference / "bench" / name, with_fewer_colours(content) if name.endswith(".png") else content)
+        _write(reference / "bench" / name, content)
     build(reference, config)
+
+
+def _write(target: Path, content: bytes) -> None:
+    write_atomically(target, with_fewer_colours(content) if target.suffix == ".png" else content)
 
 
 def with_fewer_colours(png: bytes) -> bytes:
@@ -139,27 +137,18 @@ def check(results: Path, reference: Path = REFERENCE) -> tuple[str, list[str]]:
     if not (results / "ledger.csv").is_file():
         raise UserError(f"{results}: no ledger to compare: run `make reproduce` first")
     fresh, kept = (pd.read_csv(folder / "ledger.csv") for folder in (results, reference))
-    studies = sorted(set(fresh["study"]))
-    unknown = sorted(set(fresh["claim"]) - set(kept["claim"]))
     same = fresh.merge(kept, on=["claim", "scale", "data"])
     told = (
         f"{len(same)} of {len(fresh)} claims were compared; the others were run at another scale or on other data than "
         f"the reference ({', '.join(sorted(f'{s} {g}' for s, g in set(zip(kept.study, kept.scale, strict=True))))})"
     )
-    return told, [
-        *differences(fresh, kept),
-        *missing(results, reference, studies),
-        *(f"{claim}: is not in the reference" for claim in unknown),
-    ]
+    new = [f"{claim}: is not in the reference" for claim in sorted(set(fresh["claim"]) - set(kept["claim"]))]
+    return told, [*differences(fresh, kept), *missing(results, reference, sorted(set(fresh["study"]))), *new]
 
 
 def size(reference: Path = REFERENCE) -> int:
     """Bytes of all files."""
     return sum(path.stat().st_size for path in reference.rglob("*") if path.is_file())
-
-
-def write_readme(reference: Path = REFERENCE, readme: Path = ROOT / "README.md") -> None:
-    write_atomically(readme, with_summary(readme.read_text(), summary(pd.read_csv(reference / "ledger.csv"))))
 
 
 def scales(reference: Path = REFERENCE) -> dict[str, str]:
@@ -173,7 +162,8 @@ def main(arguments: Sequence[str]) -> int:
         match list(arguments):
             case ["keep", folder, *studies] if studies:
                 keep(Path(folder), studies)
-                write_readme()
+                readme, ledger = ROOT / "README.md", pd.read_csv(REFERENCE / "ledger.csv")
+                write_atomically(readme, with_summary(readme.read_text(), summary(ledger)))
                 sys.stdout.write(f"results/reference: {size() / 1e6:.1f} MB\n")
                 return 0
             case ["keep-bench", folder]:

@@ -105,10 +105,7 @@ def downloads_of(
     The url of a png that the page shows is empty: the script takes it from the picture, so no picture is stored twice.
     """
     downloads = []
-    for suffix in ("csv", "svg", "png"):
-        path = files[suffix]
-        if not path.is_file():
-            continue
+    for suffix, path in ((suffix, files[suffix]) for suffix in ("csv", "svg", "png") if files[suffix].is_file()):
         shown = suffix == "png" and has_picture
         beside = not shown and (not embed or (suffix != "png" and path.stat().st_size > MAX_EMBED_BYTES))
         url = "" if shown else relative_url(path, page_folder) if beside else data_uri(path.read_bytes(), suffix)

@@ -30,27 +30,19 @@ def read_claims(results: Path, problems: list[str]) -> list[dict[str, Any]]:
     for row in rows[1:]:
         cell = dict(zip(rows[0], row, strict=False))
         claim: dict[str, Any] = {key: cell.get(key, "") for key in PLAIN}
-        css, symbol, _ = VERDICTS.get(claim["verdict"], ("other", "?", ""))
-        low, high = short_number(cell.get("ci_low", "")), short_number(cell.get("ci_high", ""))
-        claim |= {
-            "css": css,
-            "symbol": symbol,
-            "rank": [*VERDICTS, claim["verdict"]].index(claim["verdict"]),
-            "published": short_number(cell.get("published", "")),
-            "ours": short_number(cell.get("ours", "")),
-            "interval": f"[{low or '?'}, {high or '?'}]" if low or high else "",
-            "data": data_labels(re.split(r"[\s,;+/]+", cell.get("data", ""))),
-            "artefacts": [],
-        }
-        claims.append(claim)
+        claim["css"], claim["symbol"], _ = VERDICTS.get(claim["verdict"], ("other", "?", ""))
+        numbers = ("published", "ours", "ci_low", "ci_high")
+        claim["published"], claim["ours"], low, high = (short_number(cell.get(key, "")) for key in numbers)
+        claim["rank"] = [*VERDICTS, claim["verdict"]].index(claim["verdict"])
+        claim["interval"] = f"[{low or '?'}, {high or '?'}]" if low or high else ""
+        claim["data"] = data_labels(re.split(r"[\s,;+/]+", cell.get("data", "")))
+        claims.append({**claim, "artefacts": []})
     return claims
 
 
 def link_claims(claims: list[dict[str, Any]], artefacts: list[dict[str, Any]]) -> None:
     """Link each claim to the artefacts of its study that its source names."""
-    for artefact in artefacts:
-        if artefact["added"] or not artefact["source"]:
-            continue
+    for artefact in (a for a in artefacts if a["source"] and not a["added"]):
         # "Fig. 3(b)" does not name "Fig. 3", nor do "Table 2.10" and "Table 2.1.1" name "Table 2.1".
         place = re.compile(r"(?<!\w)" + re.escape(artefact["source"]) + r"(?!\w|\(|\.\w)")
         for claim in claims:

@@ -11,19 +11,12 @@ from fedrepro.report.gather import as_dict, as_dicts, as_list
 
 def cost_of(runs: list[dict[str, Any]], studies: list[str]) -> dict[str, Any]:
     """Time, memory and machines of the runs, by study and by (experiment, algorithm); diverged runs."""
-    diverged = [
-        {
-            "experiment": as_text(run["experiment"]),
-            "algorithm": as_text(run["algorithm"]),
-            **{key: as_text(item.get(key)) for key in ("setting", "seed", "round")},
-        }
-        for run in runs
-        for item in as_dicts(run.get("diverged"))
-    ]
+    keys = ("experiment", "algorithm", "setting", "seed", "round")
+    lost = [{**run, **item} for run in runs for item in as_dicts(run.get("diverged"))]
+    diverged = [{key: as_text(item.get(key)) for key in keys} for item in lost]
     by_study = []
     for study in studies:
-        ours = [run for run in runs if run["study"] == study]
-        if not ours:
+        if not (ours := [run for run in runs if run["study"] == study]):
             continue
         groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for run in ours:

@@ -54,15 +54,11 @@ def read_failures(results: Path, problems: list[str]) -> list[dict[str, Any]]:
     """Jobs that failed: {title, log, not_run}."""
     failures = []
     for item in as_dicts(read(results / "failures.json", results, json.loads, problems)):
-        job = as_text(item.get("job") or item.get("wildcards"))
+        names = [as_text(item.get("rule")), as_text(item.get("job") or item.get("wildcards"))]
         log = item.get("log_tail")
-        failures.append(
-            {
-                "title": " · ".join(filter(None, [as_text(item.get("rule")), job])) or "a job",
-                "log": "\n".join(map(as_text, log)) if isinstance(log, list) else as_text(log),
-                "not_run": list(map(as_text, as_list(item.get("not_run")))),
-            }
-        )
+        text = "\n".join(map(as_text, log)) if isinstance(log, list) else as_text(log)
+        after = list(map(as_text, as_list(item.get("not_run"))))
+        failures.append({"title": " · ".join(filter(None, names)) or "a job", "log": text, "not_run": after})
     return failures
 
 
