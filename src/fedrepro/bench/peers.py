@@ -28,9 +28,6 @@ def there(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
-# --- pfl --------------------------------------------------------------------------------------------------------------
-
-
 class Pfl:
     """pfl's FederatedAveraging over its SimulatedBackend."""
 
@@ -67,12 +64,8 @@ class Pfl:
                 ends.append(time.perf_counter())
                 return False, Metrics()
 
-        parameters = NNAlgorithmParams(
-            central_num_iterations=count + 1,
-            evaluation_frequency=10**9,
-            train_cohort_size=self.cohort,
-            val_cohort_size=0,
-        )
+        sizes = {"train_cohort_size": self.cohort, "val_cohort_size": 0}
+        parameters = NNAlgorithmParams(central_num_iterations=count + 1, evaluation_frequency=10**9, **sizes)
         FederatedAveraging().run(
             parameters, self.backend, self.model, self.train, callbacks=[Clock()], send_metrics_to_platform=False
         )
@@ -87,9 +80,6 @@ def with_loss(module: Any) -> Any:
     module.loss = lambda x, y, eval=False: F.cross_entropy(module(x), y)
     module.metrics = lambda x, y, eval=True: {}
     return module
-
-
-# --- Flower -----------------------------------------------------------------------------------------------------------
 
 
 def flower_rounds(

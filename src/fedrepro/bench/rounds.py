@@ -100,8 +100,7 @@ def measure(name: str, repeats: int) -> list[dict[str, Any]]:
         "bare vmap": lambda: bare_vmap(twin, named, x, y),
     }
     for way in ("loop", "vmap"):
-        run_clients = strategy(way)
-        calls[f"fedrepro, {way}"] = partial(advance, task, [replicate], plan, run_clients, 0)
+        calls[f"fedrepro, {way}"] = partial(advance, task, [replicate], plan, strategy(way), 0)
     if peers.there("pfl"):
         pfl = peers.Pfl(case, LR)
         calls["pfl"] = lambda: pfl.rounds(1)[0]

@@ -45,10 +45,8 @@ SHAPES = {
     "stl10": ((3, 96, 96), 10),
 }
 COUNTED_WINDOW = 8  # symbols of a text that are counted: all cost the same
-ARTEFACT_BYTES, STUDY_BYTES = (
-    0.5e6,
-    5e6,
-)  # a figure in four files; a notebook in two formats and its share of the report
+ARTEFACT_BYTES = 0.5e6  # four files
+STUDY_BYTES = 5e6  # a notebook in two formats and a share of the report
 
 
 def experiment_of(manifest: dict[str, Any], path: Path) -> Experiment:

@@ -40,21 +40,18 @@ def read_artefacts(
             continue
         name = f"{path.parent.name}/{path.stem}"
         kind = "table" if info.get("kind") == "table" else "figure"
-        source = as_text(info.get("source"))
+        texts = {key: as_text(info.get(key)) for key in ("title", "caption", "source", "scale", "seeds")}
         files = {suffix: path.with_suffix(f".{suffix}") for suffix in MIME}
         picture = picture_of(files) if kind == "figure" else None
         data = info.get("data")
         artefact = {
+            **texts,
             "id": name,
             "study": path.parent.name,
-            "title": as_text(info.get("title")) or name,
-            "caption": as_text(info.get("caption")),
+            "title": texts["title"] or name,
             "kind": kind,
-            "added": source == "added",
-            "source": source,
-            "scale": as_text(info.get("scale")),
+            "added": texts["source"] == "added",
             "data": data_labels(data if isinstance(data, list) else [data]),
-            "seeds": as_text(info.get("seeds")),
             "diverged": int(as_float(info.get("diverged"))),
             "picture": picture,
             "broad": kind == "table" or (picture is not None and picture["width"] > 1.8 * picture["height"] > 0),
@@ -113,11 +110,8 @@ def downloads_of(
     return downloads
 
 
-def _real_files(source: dict[str, Any]) -> dict[str, Any]:
-    """The real files behind a data set, with their verified checksums."""
-    found = as_dict(source.get("found"))
-    files = sorted((as_text(name), as_text(value)) for name, value in as_dict(found.get("files")).items())
-    return {"files": files, "sample": found.get("complete") is False}
+def _pairs(value: object) -> list[tuple[str, str]]:
+    return sorted((as_text(key), as_text(item)) for key, item in as_dict(value).items())
 
 
 def _provenance(info: dict[str, Any], manifests: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -128,17 +122,17 @@ def _provenance(info: dict[str, Any], manifests: dict[str, dict[str, Any]]) -> d
         path = as_text(run.get("path"))
         manifest = manifests.get(path, {})
         source = as_dict(manifest.get("data"))
-        kind = DATA_LABELS.get(as_text(source.get("kind")), as_text(source.get("kind")))
+        kind, found = as_text(source.get("kind")), as_dict(source.get("found"))
         checksum = as_text(run.get("data_sha256") or source.get("sha256"))
-        known = {"name": as_text(source.get("name")), "kind": kind, "sha256": checksum, **_real_files(source)}
         if checksum and not data.get(checksum, {}).get("name"):
-            data[checksum] = known
+            about = {"name": as_text(source.get("name")), "kind": DATA_LABELS.get(kind, kind), "sha256": checksum}
+            data[checksum] = {**about, "files": _pairs(found.get("files")), "sample": found.get("complete") is False}
         named = {key: as_text(run.get(key)) for key in ("experiment", "algorithm")}
         named |= {key: as_text(manifest.get(f"{key}_sha256")) for key in ("config", "code")}
         named |= {"path": path, "commit": as_text(manifest.get("commit")), "data": checksum}
         runs.append({**named, "seconds": duration(run.get("seconds", manifest.get("seconds")))})
     return {
-        "code": sorted((as_text(key), as_text(value)) for key, value in as_dict(info.get("code")).items()),
+        "code": _pairs(info.get("code")),
         "inputs": [(as_text(item.get("path")), as_text(item.get("sha256"))) for item in as_dicts(info.get("inputs"))],
         "runs": runs,
         "data": list(data.values()),

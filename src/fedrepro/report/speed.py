@@ -26,6 +26,7 @@ PARTS = {
         "last one's end; of training also what its rounds take alone.",
     ),
     "gp": ("Gaussian processes, all runs at once, beside one gpytorch model at a time", ""),
+    "gp_growth": ("What a round of Gaussian processes costs as devices become many", "Time of the processor."),
     "linear": ("Linear models at their published size", ""),
     "data": ("Reading and making the data", ""),
 }

@@ -1,4 +1,4 @@
-"""The command for people who do not think in snakemake."""
+"""The command for people who do not know snakemake."""
 
 from __future__ import annotations
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import pandas as pd
 import pytest
 
+from fedrepro.core import parts
 from fedrepro.core.metrics import MetricLog
 from fedrepro.evidence.tables import TABLE_COLUMNS, collect_metrics, derived_rows, final, rows
 from fedrepro.files import write_json
-from fedrepro.studies.dfl import measures as dfl
 
 
 def shard(folder, algorithm, runs, diverged=(), kind="synthetic"):
@@ -30,7 +33,7 @@ def test_shards_are_joined_with_data_kind_and_divergence(tmp_path):
         shard(tmp_path, "fedavg", {("a", 0): [4, 2], ("b", 0): [4]}, diverged=[("b", 0)], kind="standin"),
         shard(tmp_path, "local", {("b", 0): [4, 3]}),
     ]
-    collect_metrics("sa", parts, tmp_path / "table.parquet")
+    collect_metrics("none", parts, tmp_path / "table.parquet")
     table = pd.read_parquet(tmp_path / "table.parquet")
     assert list(table.columns) == TABLE_COLUMNS
     assert table["value"].tolist() == [4, 2, 4, 4, 3]
@@ -43,7 +46,7 @@ def test_shards_are_joined_with_data_kind_and_divergence(tmp_path):
 def test_the_same_shards_give_the_same_bytes(tmp_path):
     part = shard(tmp_path, "fedavg", {("", 0): [4, 2]})
     for name in ("one", "two"):
-        collect_metrics("sa", [part], tmp_path / name)
+        collect_metrics("none", [part], tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
@@ -52,9 +55,12 @@ def test_the_study_adds_its_measures(tmp_path, monkeypatch):
         ends = final(table, "loss")[["algorithm", "setting", "seed", "round", "value"]]
         return derived_rows([("tenfold", ends.assign(value=ends["value"] * 10))], table)
 
-    monkeypatch.setattr(dfl, "measure", measure)
+    module = types.ModuleType("toy_measures")
+    module.measure = measure
+    monkeypatch.setitem(sys.modules, "toy_measures", module)
+    monkeypatch.setattr(parts, "study_module", lambda study, name: f"{study}_{name}")
     part = shard(tmp_path, "fedavg", {("", 0): [4, 2], ("", 1): [5]}, diverged=[("", 1)])
-    collect_metrics("dfl", [part], tmp_path / "table.parquet")
+    collect_metrics("toy", [part], tmp_path / "table.parquet")
     added = rows(pd.read_parquet(tmp_path / "table.parquet"), "tenfold")
     assert added[["experiment", "seed", "round", "value", "split", "client", "step", "data", "diverged"]].to_dict(
         "records"
@@ -64,14 +70,6 @@ def test_the_study_adds_its_measures(tmp_path, monkeypatch):
         dict(experiment="sa/toy", seed=1, round=0, value=50, split="derived", client=-1, step=0, data="synthetic")
         | {"diverged": True},
     ]
-
-
-def test_a_method_beside_dfl_is_left_out_of_its_measures_even_if_it_diverged(tmp_path):
-    log = MetricLog()
-    log.add(("", 0), 0, "loss", 4.0, split="train")
-    log.add(("", 0), 1, "diverged", 1.0)
-    table = log.frame("dfl/line", "fedavg").assign(data="synthetic", diverged=True)
-    assert len(dfl.measure(table)) == 0
 
 
 @pytest.fixture
