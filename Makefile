@@ -72,8 +72,7 @@ bench: $(BENCH_STAMP) ## measure the engine beside pfl, Flower and bare code, it
 	@.venv-bench/bin/python -m fedrepro.bench $(ARGS)
 	@$(BIN)/python -m fedrepro.bench.strategies
 	@$(BIN)/python -m fedrepro.bench.growth
-	@$(BIN)/python -m fedrepro.bench.gp
-	@$(BIN)/python -m fedrepro.bench.linear
+	@$(BIN)/python -m fedrepro.bench.studies
 	@[ ! -d results/$(SCALE)/benchmarks ] || $(BIN)/python -m fedrepro.bench.workflow results/$(SCALE)
 	@$(BIN)/python -m fedrepro.bench.data $(if $(DATA_DIR),$(call quote,$(DATA_DIR)))
 

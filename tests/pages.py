@@ -7,21 +7,9 @@ import csv
 import json
 from pathlib import Path
 
+from fedrepro.evidence.ledger import COLUMNS
 from fedrepro.report.claims import VERDICTS
 
-LEDGER = [
-    "claim",
-    "study",
-    "source",
-    "kind",
-    "statement",
-    "published",
-    "ours",
-    "ci_low",
-    "ci_high",
-    "verdict",
-]
-LEDGER += ["reason", "data", "scale", "seeds"]
 HOSTILE = "</script></style><script>alert('x')</script><img src=x onerror=alert(1)>\"'><b>&amp;"
 # The smallest picture there is: one transparent pixel.
 PNG = base64.b64decode(
@@ -34,9 +22,9 @@ SHA = "ab" * 32
 def write_ledger(results: Path, rows: list[dict]) -> None:
     results.mkdir(parents=True, exist_ok=True)
     with (results / "ledger.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, LEDGER)
+        writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
-        writer.writerows({key: "" for key in LEDGER} | row for row in rows)
+        writer.writerows({key: "" for key in COLUMNS} | row for row in rows)
 
 
 def write_artefact(results: Path, name: str, *, rows: int = 3, **info: object) -> None:

@@ -1,7 +1,7 @@
-"""Snakemake's output as one progress line: jobs done, time gone, time left, what is running.
+"""Snakemake's output as one progress line: jobs done, time passed, time left, running jobs.
 
-On a terminal the line is rewritten in place; in a file there is one line a finished job. Errors and warnings are
-shown as they come, an error with the end of the job's log.
+On a terminal the line is rewritten in place; a file gets one line per finished job. Errors and warnings are shown at
+once, errors with the end of the job's log.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-#: seconds a job of a rule is expected to take until one of them has finished
+#: seconds per job of a rule, until the first has finished
 EXPECTED = defaultdict(lambda: 2.0, train_algorithm=10.0, execute_notebook=6.0, all=0.0)
 LOG_LINES = 3
 
 
 class LogHandler(LogHandlerBase):
+    writes_to_stream = has_filter = has_formatter = True
+    writes_to_file = needs_rulegraph = False
+
     def __post_init__(self) -> None:
         self.start = time.monotonic()
         self.planned: dict[str, int] = {}
@@ -35,14 +39,14 @@ class LogHandler(LogHandlerBase):
             threading.Thread(target=self._tick, daemon=True).start()
 
     def _tick(self) -> None:
-        """Keep the clock going while long jobs run."""
+        """Update the clock while long jobs run."""
         while True:
             time.sleep(1.0)
-            if self.running:
+            if self.running and self.lock:
                 with self.lock:
                     self._line()
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def emit(self, record: Any) -> None:
         event = getattr(record, "event", None)
         if event == LogEvent.RUN_INFO and getattr(record, "stats", None):
             self.planned = {k: v for k, v in record.stats.items() if k != "total"}
@@ -59,33 +63,32 @@ class LogHandler(LogHandlerBase):
             self.spent[rule].append(time.monotonic() - started)
             self.finished += 1
             self._line(message)
-        elif event == LogEvent.GROUP_ERROR:  # its jobs follow, each with its own error
+        elif event == LogEvent.GROUP_ERROR:  # the errors of its jobs follow
             self._say("\n".join(["failed, in one job of the cluster:", *_ends(record.aux_logs)]))
         elif event == LogEvent.JOB_ERROR:
             self.failed += 1
-            self.running.pop(getattr(record, "jobid", None), None)
+            self.running.pop(getattr(record, "jobid", -1), None)
             self._say(self._failure(record))
         elif self._worth_saying(record, event):
             self._say(self._another_run(record) or record.getMessage())
 
     def _worth_saying(self, record: logging.LogRecord, event: LogEvent | None) -> bool:
-        """Errors (but that a job's command failed: the job's own error says more), warnings, and in a dry run whatever
-        snakemake has to say."""
+        """Errors (not that a job's command failed: the job's own error follows), warnings, everything in a dry run."""
         text = record.getMessage()
         if event is not None:
             return event == LogEvent.ERROR and "CalledProcessError" not in text
         return record.levelno >= logging.WARNING or (self.common_settings.dryrun and text not in ("", "None"))
 
     def _another_run(self, record: logging.LogRecord) -> str | None:
-        """In place of snakemake's page about locks: who has the folder."""
+        """Replaces snakemake's page about locks: which run uses the folder."""
         if getattr(record, "exception", None) != "LockException":
             return None
-        from fedrepro.workflow.run_lock import busy  # only now: the plugin is loaded for every snakemake command
+        from fedrepro.workflow.run_lock import busy  # here: every snakemake command loads this plugin
 
         return (line := busy()) and f"error: {line}"
 
     def left(self) -> float:
-        """Seconds of work not yet done, at the pace of what was done so far."""
+        """Seconds left, at the pace so far."""
         remaining = done = 0.0
         for rule, count in self.planned.items():
             spent = self.spent[rule]
@@ -119,38 +122,18 @@ class LogHandler(LogHandlerBase):
 
     def _failure(self, record: logging.LogRecord) -> str:
         rule = getattr(record, "rule_name", "a job")
-        lines = [f"failed: {self.jobs.get(getattr(record, 'jobid', None), ('', rule))[1]}"]
-        if told := getattr(record, "rule_msg", None):  # by the cluster
-            lines.append(f"  {told}")
+        lines = [f"failed: {self.jobs.get(getattr(record, 'jobid', -1), ('', rule))[1]}"]
+        if message := getattr(record, "rule_msg", None):  # from the cluster
+            lines.append(f"  {message}")
         return "\n".join([*lines, *_ends(getattr(record, "log", None) or [])])
 
     def _say(self, text: str) -> None:
         sys.stderr.write(("\r\x1b[K" if self.terminal else "") + text + "\n")
         sys.stderr.flush()
 
-    @property
-    def writes_to_stream(self) -> bool:
-        return True
-
-    @property
-    def writes_to_file(self) -> bool:
-        return False
-
-    @property
-    def has_filter(self) -> bool:
-        return True
-
-    @property
-    def has_formatter(self) -> bool:
-        return True
-
-    @property
-    def needs_rulegraph(self) -> bool:
-        return False
-
 
 def _ends(logs: Iterable[object]) -> list[str]:
-    """The last lines of each log that is there, and where it is."""
+    """The last lines of each existing log, and its path."""
     lines = []
     for path in map(Path, map(str, logs)):
         if path.exists():

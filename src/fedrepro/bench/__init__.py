@@ -1,1 +1,1 @@
-"""`make bench`: what is measured, each part a command of its own; nothing of the studies depends on it."""
+"""`make bench`: each part is a command of its own. No study's results depend on it."""

@@ -1,16 +1,17 @@
-"""`make bench`: the engine's round beside hand-written code and other simulators, as ratios in one run.
+"""`make bench`: the engine's round compared with hand-written code and other simulators. `[REPEATS]`
 
-A round is FedAvg: sampling, batches, client updates, average. Beside the engine's, with either strategy, stand
-hand-written code that only takes the gradient steps (forward, backward, step) on batches that lie ready, and averages,
-as a loop and as one fused vmap; and, where they are installed, pfl and Flower (fedrepro.bench.peers). All take turns;
-medians with spread. `ratio` is a system's time over the engine's (the better strategy's), turn by turn, `not_gradients`
-the share of the engine's round that bare code of the same kind does without. All may use every core: what computes in
-this process is measured with one thread and with one per core, and the better of the two is listed; Flower has one
-process per core. `apart` is the largest difference of a parameter after some rounds from the bare loop on the same
-batches, in single precision and, of the engine, in double; of the bare loop, from itself in double precision.
+A round of FedAvg (sampling, batches, client updates, average) by the engine with either strategy; by bare code that
+only takes the gradient steps on prepared batches and averages, as a loop and as one fused vmap; and, where installed,
+by pfl and Flower (fedrepro.bench.peers). All take turns; medians with spread. Columns:
 
-Two cases more are a whole run from process start (logistic regression on 1000 clients, ten a round, 100 rounds), and
-a study as a whole, jobs in parallel, beside as many processes of pfl as there are cores.
+- ratio: a system's time over that of the engine's better strategy, turn by turn;
+- not_gradients: the share of the engine's round that bare code of the same kind does not need;
+- threads: 1 or one per core, whichever is faster; Flower has one process per core;
+- apart: the largest difference of a parameter after some rounds from the bare loop on the same batches, in single
+  precision (apart_double: in double); for the bare loop, from itself in double precision.
+
+Two more cases: a whole run from process start (logistic regression, 1000 clients, ten per round, 100 rounds), and every
+study that declares a `WHOLE_STUDY` in its bench.py, with jobs in parallel, against one process of pfl per core.
 
 Into results/bench/engine.csv, .svg and .png.
 """
@@ -56,9 +57,10 @@ def main(arguments: list[str]) -> int:
     torch.set_num_threads(1)
     keep_freed_memory()
     parts = [partial(rounds.measure, name, repeats) for name in rounds.CASES]
-    parts += [partial(runs.measure_whole_run, min(repeats, 5)), partial(runs.measure_study, min(repeats, 5))]
+    parts.append(partial(runs.measure_whole_run, min(repeats, 5)))
+    parts += [partial(runs.measure_study, study, min(repeats, 5)) for study in runs.whole_studies()]
     table = pd.DataFrame()
-    for part in parts:  # written after each: what was measured is not lost with a later one
+    for part in parts:  # written after each part: a later failure loses nothing
         table = pd.concat([table, pd.DataFrame(part())], ignore_index=True)
         write("engine", table, digits=4)
     write_figure("engine", draw(table))

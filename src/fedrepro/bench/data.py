@@ -1,13 +1,14 @@
-"""`make bench`, the data: seconds and memory of every stand-in at its default size, and of the real files that are in
-DATA_DIR, each in a process of its own, two at a time. Into results/bench/data.csv.
+"""`make bench`, data: seconds and memory of every stand-in at its default size, and of the real files in DATA_DIR.
+
+Each runs in a fresh process, two at a time. Into results/bench/data.csv.
 """
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -15,19 +16,25 @@ from fedrepro.bench.common import two_at_a_time, write
 from fedrepro.core import parts, streams
 from fedrepro.data.catalogue import present
 from fedrepro.data.dataset import Source
+from fedrepro.evidence.provenance import peak_memory_mb
 
-#: parameters that ask for all of a data set, where the defaults do not
+#: parameters of a whole data set, where the defaults are less
 WHOLE = {"shakespeare": {"roles": "all", "samples": 0}}
 
 
-def measure(name: str, mode: str, folders: tuple[Path, ...]) -> dict:
-    """One data set made or read, in this process."""
+def measure(name: str, mode: str, folders: tuple[Path, ...]) -> dict[str, Any]:
+    """Make or read one data set, in this process."""
     parameters = WHOLE.get(name, {}) if mode == "real" else {}
     begin = time.perf_counter()
     data = parts.dataset(name).load(Source(streams.generator(name, -1, "data"), mode, folders), **parameters)
     seconds = time.perf_counter() - begin
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"data": name, "kind": data.kind, "samples": len(data.train), "seconds": seconds, "peak_mb": round(peak)}
+    return {
+        "data": name,
+        "kind": data.kind,
+        "samples": len(data.train),
+        "seconds": seconds,
+        "peak_mb": round(peak_memory_mb()),
+    }
 
 
 def main(arguments: list[str]) -> int:

@@ -1,9 +1,8 @@
-"""The same rounds by other simulators, for `make bench`: pfl's simulated backend, in this process, and Flower's
-simulation, in the processes that ray starts for it, one per core. Both are imported where they are used: the
-environment of the studies has neither.
+"""The same rounds by other simulators: pfl's simulated backend, in this process, and Flower's simulation, in ray's
+processes, one per core. Both are imported where they are used: the studies' environment has neither.
 
 A round is FedAvg: every client takes its batches once, in the order of its samples, from the server's model; the server
-takes the mean. Each simulator is used as its own documentation has it for PyTorch.
+averages. Each simulator is used as its documentation describes for PyTorch.
 """
 
 from __future__ import annotations
@@ -13,22 +12,20 @@ import logging
 import os
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from itertools import cycle
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from fedrepro.bench.rounds import Case
+from fedrepro.bench.case import Case
 
 
 def there(name: str) -> bool:
+    """Whether a package is installed."""
     return importlib.util.find_spec(name) is not None
-
-
-# --- pfl --------------------------------------------------------------------------------------------------------------
 
 
 class Pfl:
@@ -42,17 +39,10 @@ class Pfl:
         from pfl.model.pytorch import PyTorchModel
 
         logging.getLogger("pfl").setLevel(logging.ERROR)
-        clients = client_tensors(case)
-
-        def make_dataset(user: int) -> Dataset:
-            return Dataset(raw_data=clients[user], user_id=user)
-
-        everyone = iter_forever(case.clients)
-        rng = np.random.default_rng(0)
+        clients, everyone, rng = case.client_tensors(), cycle(range(case.clients)), np.random.default_rng(0)
         draw = (lambda: next(everyone)) if sampled is None else (lambda: int(rng.integers(case.clients)))
-        federated = FederatedDataset(make_dataset, draw)
-        module = with_loss(case.build())
-        self.module = module
+        federated = FederatedDataset(lambda user: Dataset(raw_data=clients[user], user_id=user), draw)
+        self.module = module = with_loss(case.build())
         self.model = PyTorchModel(module, torch.optim.SGD, torch.optim.SGD(module.parameters(), lr=1.0))
         self.backend = SimulatedBackend(training_data=federated, val_data=None)
         self.train = NNTrainHyperParams(
@@ -61,7 +51,7 @@ class Pfl:
         self.cohort = sampled or case.clients
 
     def rounds(self, count: int) -> list[float]:
-        """Seconds of each of `count` rounds, and one more before them that is not told."""
+        """Seconds of each of `count` rounds; one more runs before them."""
         from pfl.algorithm.base import NNAlgorithmParams
         from pfl.algorithm.federated_averaging import FederatedAveraging
         from pfl.callback.base import TrainingProcessCallback
@@ -70,48 +60,32 @@ class Pfl:
         ends: list[float] = []
 
         class Clock(TrainingProcessCallback):
-            def after_central_iteration(self, aggregate_metrics, model, *, central_iteration):
+            def after_central_iteration(self, *_: Any, **__: Any) -> tuple[bool, Metrics]:
                 ends.append(time.perf_counter())
                 return False, Metrics()
 
-        parameters = NNAlgorithmParams(
-            central_num_iterations=count + 1,
-            evaluation_frequency=10**9,
-            train_cohort_size=self.cohort,
-            val_cohort_size=0,
-        )
+        sizes = {"train_cohort_size": self.cohort, "val_cohort_size": 0}
+        parameters = NNAlgorithmParams(central_num_iterations=count + 1, evaluation_frequency=10**9, **sizes)
         FederatedAveraging().run(
             parameters, self.backend, self.model, self.train, callbacks=[Clock()], send_metrics_to_platform=False
         )
         return list(np.diff(ends))
 
-    def round(self) -> float:
-        """Seconds of one round."""
-        return self.rounds(1)[0]
-
     def parameters(self) -> dict[str, Tensor]:
         return {k: v.detach().clone() for k, v in self.module.named_parameters()}
 
 
-def with_loss(module: torch.nn.Module) -> torch.nn.Module:
-    """What pfl asks of a module: its loss and its metrics."""
+def with_loss(module: Any) -> Any:
+    """The module with the loss and the metrics that pfl calls."""
     module.loss = lambda x, y, eval=False: F.cross_entropy(module(x), y)
     module.metrics = lambda x, y, eval=True: {}
     return module
 
 
-def iter_forever(count: int):
-    while True:
-        yield from range(count)
-
-
-# --- Flower -----------------------------------------------------------------------------------------------------------
-
-
 def flower_rounds(
     case: Case, lr: float, count: int, sampled: int | None = None, cores: int = 2
 ) -> tuple[list[float], dict[str, Tensor]]:
-    """Seconds of each of `count` rounds of Flower's FedAvg after a first one, and the model after them."""
+    """Seconds of each of `count` rounds of Flower's FedAvg, after a first one; and the final model."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     logging.getLogger("flwr").setLevel(logging.ERROR)
     from flwr.app import ArrayRecord
@@ -121,23 +95,23 @@ def flower_rounds(
     from flwr.simulation import run_simulation
 
     begins: list[float] = []
+    ends: list[float] = []
     final: dict[str, Tensor] = {}
 
     class Timed(FedAvg):
-        def configure_train(self, *arguments, **named):
+        def configure_train(self, *arguments: Any, **named: Any) -> Any:
             begins.append(time.perf_counter())
             return super().configure_train(*arguments, **named)
 
-        def aggregate_train(self, *arguments, **named):
+        def aggregate_train(self, *arguments: Any, **named: Any) -> Any:
             done = super().aggregate_train(*arguments, **named)
             ends.append(time.perf_counter())
             return done
 
-    ends: list[float] = []
     server, client = ServerApp(), ClientApp()
 
     @server.main()
-    def main(grid, context):
+    def main(grid: Any, context: Any) -> None:
         strategy = Timed(
             fraction_train=(sampled or case.clients) / case.clients,
             fraction_evaluate=0.0,
@@ -150,7 +124,7 @@ def flower_rounds(
         final.update(found.arrays.to_torch_state_dict())
 
     @client.train()
-    def train(message, context):
+    def train(message: Any, context: Any) -> Any:
         return flower_client(message, context, case, lr)
 
     run_simulation(
@@ -166,8 +140,8 @@ def flower_rounds(
     return seconds[1:], final
 
 
-def flower_client(message, context, case: Case, lr: float):
-    """One client's part of a round, in a process of ray's."""
+def flower_client(message: Any, context: Any, case: Case, lr: float) -> Any:
+    """One client's part of a round, in one of ray's processes."""
     from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 
     torch.set_num_threads(1)
@@ -183,22 +157,11 @@ def flower_client(message, context, case: Case, lr: float):
     return Message(content=RecordDict(content), reply_to=message)
 
 
-_KEPT: dict[str, tuple] = {}
+_KEPT: dict[str, tuple[nn.Module, Sequence[tuple[Tensor, Tensor]]]] = {}
 
 
-def _kept(case: Case) -> tuple:
+def _kept(case: Case) -> tuple[nn.Module, Sequence[tuple[Tensor, Tensor]]]:
     """The model and the data, made once per process."""
-    key = repr(case)
-    if key not in _KEPT:
-        _KEPT[key] = case.build(), client_tensors(case)
+    if (key := repr(case)) not in _KEPT:
+        _KEPT[key] = case.build(), case.client_tensors()
     return _KEPT[key]
-
-
-# --- the data of both -------------------------------------------------------------------------------------------------
-
-
-def client_tensors(case: Case) -> Sequence[tuple[Tensor, Tensor]]:
-    """(x, y) of every client."""
-    holdings = case.federation().train
-    batches = map(holdings.full_batch, range(case.clients))
-    return [(batch.x, batch.y) for batch in batches]

@@ -1,7 +1,7 @@
-"""A round of FedAvg by the engine, with either strategy, beside bare code and other simulators, all taking turns.
+"""A round of FedAvg by the engine with either strategy, by bare code and by other simulators, in turns.
 
-Bare code only takes the gradient steps (forward, backward, step) on batches that lie ready, and averages: as a loop and
-as one fused vmap.
+Bare code only takes the gradient steps (forward, backward, step) on prepared batches and averages: as a loop and as one
+fused vmap.
 """
 
 from __future__ import annotations
@@ -11,72 +11,43 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call
 
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.bench import peers
+from fedrepro.bench.case import LR, Case
 from fedrepro.bench.common import beginning_with, iqr, times_as_long
-from fedrepro.core import parts, streams
+from fedrepro.core import streams
 from fedrepro.core.algorithm import Algorithm, Problem
 from fedrepro.core.clients import strategy
-from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
-from fedrepro.core.model import build
+from fedrepro.core.federation import Federation, LocalWork
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation, Plan, Replicate, advance, train
 from fedrepro.core.task import Task
 
-LR, CLASSES = 0.05, 10
 #: the engine's strategies, and the loop by hand
 WAYS = ("loop", "vmap", "bare")
 FEDAVG = FedAvg(lr=LR)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A model on random samples of a shape, and a round: clients, each with its steps of batches."""
-
-    model: str
-    shape: tuple[int, ...]
-    hyper: dict = field(default_factory=dict)
-    clients: int = 50
-    steps: int = 5
-    batch: int = 10
-
-    @property
-    def work(self) -> LocalWork:
-        return LocalWork(steps=self.steps, batch=self.batch)
-
-    def build(self, dtype: torch.dtype = torch.float32) -> nn.Module:
-        start = streams.torch_generator("bench", 0, "init")
-        return build(parts.model(self.model), self.shape, CLASSES, start, **self.hyper).to(dtype)
-
-    def federation(self, dtype: torch.dtype = torch.float32) -> Federation:
-        """Clients with as many samples as they take in a round."""
-        rng = streams.generator("bench", 0, "data")
-        mine = self.steps * self.batch
-        rows = self.clients * mine
-        x = torch.from_numpy(rng.normal(size=(rows, *self.shape)).astype(np.float32))
-        y = torch.from_numpy(rng.integers(0, CLASSES, rows))
-        return Federation(Holdings(Samples(x.to(dtype), y), np.arange(rows), np.arange(self.clients + 1) * mine))
-
-
+Steps = Sequence[tuple[Tensor, Tensor]]  # the batches of one client
+Times = dict[tuple[str, int], list[float]]  # (system, threads) → seconds, turn by turn
 CASES = {
     "softmax 60-10": Case("softmax", (60,)),
+    "mlp 784-200-10": Case("mlp", (784,), {"hidden": [200]}),
     "cnn 32x32x3": Case("cnn", (3, 32, 32)),
-    "lenet-5 28x28": Case("lenet5", (1, 28, 28), clients=10, batch=16),  # as paper 000 has it
+    "lenet-5 28x28": Case("lenet5", (1, 28, 28), clients=10, batch=16),  # as published
 }
 
 
 def one_run(
     task: Task, data: Federation, work: LocalWork, algorithm: Algorithm, sampled: int | None = None, rounds: int = 1
 ) -> tuple[Plan, Replicate]:
-    """A run of the engine, ready for its first round: `sampled` of the clients take part, or all."""
+    """A run of the engine before its first round; `sampled` clients take part, or all."""
     participation = Participation(sampled)
     plan = Plan("bench", rounds, work, participation, evaluate_every=10**9, client_metrics="never")
     steps, _ = work.steps_for(int(data.train.sizes[0]))
@@ -86,9 +57,9 @@ def one_run(
     return plan, replicate
 
 
-def bare_round(model: nn.Module, start: Sequence[torch.Tensor], batches: Sequence[tuple], total: list) -> None:
-    """What any simulator must do: every client's gradient steps from the server's model, and their mean."""
-    parameters = list(model.parameters())
+def bare_round(model: nn.Module, start: list[Tensor], batches: Sequence[Steps], total: list[Tensor]) -> None:
+    """The least that a simulator must do: each client's gradient steps from the server's model, and their mean."""
+    parameters: list[Tensor] = list(model.parameters())
     for steps in batches:
         with torch.no_grad():
             torch._foreach_copy_(parameters, start)
@@ -100,10 +71,10 @@ def bare_round(model: nn.Module, start: Sequence[torch.Tensor], batches: Sequenc
             torch._foreach_add_(total, parameters, alpha=1 / len(batches))
 
 
-def bare_vmap(model: nn.Module, start: dict, x: torch.Tensor, y: torch.Tensor) -> dict:
+def bare_vmap(model: nn.Module, start: dict[str, Tensor], x: Tensor, y: Tensor) -> dict[str, Tensor]:
     """The same as one fused computation over the clients: x [C, T, B, ...], y [C, T, B]."""
 
-    def one_client(w, x, y):
+    def one_client(w: dict[str, Tensor], x: Tensor, y: Tensor) -> dict[str, Tensor]:
         for t in range(x.shape[0]):
             at = x[t], y[t]
             g = torch.func.grad(lambda w, at=at: F.cross_entropy(functional_call(model, w, (at[0],)), at[1]))(w)
@@ -113,8 +84,8 @@ def bare_vmap(model: nn.Module, start: dict, x: torch.Tensor, y: torch.Tensor) -
     return {k: v.mean(0) for k, v in torch.func.vmap(one_client, in_dims=(None, 0, 0))(start, x, y).items()}
 
 
-def measure(name: str, repeats: int) -> list[dict]:
-    """Rows of the csv for one case: bare code, the engine with either strategy, and the peers that are there."""
+def measure(name: str, repeats: int) -> list[dict[str, Any]]:
+    """Rows of the csv for one case: bare code, the engine with either strategy, and the installed peers."""
     case = CASES[name]
     data, task = case.federation(), Task(case.build())
     plan, replicate = one_run(task, data, case.work, FEDAVG)
@@ -129,11 +100,11 @@ def measure(name: str, repeats: int) -> list[dict]:
         "bare vmap": lambda: bare_vmap(twin, named, x, y),
     }
     for way in ("loop", "vmap"):
-        run_clients = strategy(way)
-        calls[f"fedrepro, {way}"] = lambda run=run_clients: advance(task, [replicate], plan, run, 0)
+        calls[f"fedrepro, {way}"] = partial(advance, task, [replicate], plan, strategy(way), 0)
     if peers.there("pfl"):
-        calls["pfl"] = peers.Pfl(case, LR).round
-    times: dict[tuple[str, int], list[float]] = {(system, n): [] for system in calls for n in threads()}
+        pfl = peers.Pfl(case, LR)
+        calls["pfl"] = lambda: pfl.rounds(1)[0]
+    times: Times = {(system, n): [] for system in calls for n in threads()}
     for repeat in range(repeats + 1):
         for system, n in beginning_with(repeat, times):
             torch.set_num_threads(n)
@@ -147,16 +118,15 @@ def measure(name: str, repeats: int) -> list[dict]:
     exact = {f"fedrepro, {way}": largest_difference(double[way], double["bare"]) for way in ("loop", "vmap")}
     if "pfl" in calls:
         apart["pfl"] = pfl_apart(case)
-    if peers.there("flwr"):  # its processes would take the others' cores: it runs alone, after them
+    if peers.there("flwr"):  # after the others, as its processes would take their cores
         times["Flower", 1], found = peers.flower_rounds(case, LR, repeats)
         apart["Flower"] = largest_difference(found, by_hand(case, repeats + 1))
     rows = rows_of(name, times)
     return [{**row, "apart": apart.get(row["system"]), "apart_double": exact.get(row["system"])} for row in rows]
 
 
-def after_rounds(case: Case, way: str, dtype: torch.dtype, rounds: int = 2) -> Mapping[str, torch.Tensor]:
-    """The server's model after the engine's rounds with a strategy, or after those of the `bare` loop on the same
-    batches."""
+def after_rounds(case: Case, way: str, dtype: torch.dtype, rounds: int = 2) -> Mapping[str, Tensor]:
+    """The server's model after rounds of the engine with a strategy, or of the `bare` loop on the same batches."""
     data = case.federation(dtype)
     if way == "bare":
         streamed = (streams.generator("bench", 0, "batches", t) for t in range(rounds))
@@ -169,9 +139,9 @@ def after_rounds(case: Case, way: str, dtype: torch.dtype, rounds: int = 2) -> M
     return replicate.algorithm.model(replicate.state, None, -1)
 
 
-def bare_model(model: nn.Module, rounds: Iterable[Sequence[Sequence[tuple]]]) -> dict[str, torch.Tensor]:
-    """The model after rounds of the bare loop, given each one's batches by client."""
-    start = [p.detach().clone() for p in model.parameters()]
+def bare_model(model: nn.Module, rounds: Iterable[Sequence[Steps]]) -> dict[str, Tensor]:
+    """The model after rounds of the bare loop, given the batches of each."""
+    start: list[Tensor] = [p.detach().clone() for p in model.parameters()]
     for batches in rounds:
         total = [torch.zeros_like(p) for p in start]
         bare_round(model, start, batches, total)
@@ -180,13 +150,13 @@ def bare_model(model: nn.Module, rounds: Iterable[Sequence[Sequence[tuple]]]) ->
 
 
 def pfl_apart(case: Case) -> float:
-    """The same of pfl, whose batches come in the order of the samples."""
+    """Largest difference of pfl, whose batches follow the order of the samples."""
     simulator = peers.Pfl(case, LR)
-    simulator.rounds(1)  # two, with the one that it does not tell
+    simulator.rounds(1)  # and one before
     return largest_difference(simulator.parameters(), by_hand(case, 2))
 
 
-def largest_difference(found: Mapping[str, torch.Tensor], expected: Mapping[str, torch.Tensor]) -> float:
+def largest_difference(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
     return max(float((found[name] - value).abs().max()) for name, value in expected.items())
 
 
@@ -195,17 +165,17 @@ def threads() -> list[int]:
 
 
 def timed(call: Callable[[], object]) -> float:
-    """Seconds of a call, or what it says itself that it took."""
+    """Seconds of a call: the number that it returns, if any, else measured here."""
     begin = time.perf_counter()
-    said = call()
-    return said if isinstance(said, float) else time.perf_counter() - begin
+    returned = call()
+    return returned if isinstance(returned, float) else time.perf_counter() - begin
 
 
-def rows_of(case: str, times: dict[tuple[str, int], list[float]]) -> list[dict]:
-    """One row per system, with the number of threads that it is fastest with."""
+def rows_of(case: str, times: Times) -> list[dict[str, Any]]:
+    """One row per system, with its fastest number of threads."""
     middle = {key: statistics.median(seconds) for key, seconds in times.items()}
-    best = {system: min((key for key in times if key[0] == system), key=middle.get) for system, _ in times}
-    ours = min((key for system, key in best.items() if system.startswith("fedrepro")), key=middle.get)
+    best = {system: min((key for key in times if key[0] == system), key=middle.__getitem__) for system, _ in times}
+    ours = min((key for system, key in best.items() if system.startswith("fedrepro")), key=middle.__getitem__)
     rows = []
     for system, key in best.items():
         bare = best.get(f"bare {system.split()[-1]}")
@@ -223,9 +193,9 @@ def rows_of(case: str, times: dict[tuple[str, int], list[float]]) -> list[dict]:
     return rows
 
 
-def by_hand(case: Case, rounds: int) -> dict[str, torch.Tensor]:
-    """The model after rounds of the bare loop, every client's batches in the order of its samples."""
-    clients = peers.client_tensors(case)
+def by_hand(case: Case, rounds: int) -> dict[str, Tensor]:
+    """The model after rounds of the bare loop, with batches in the order of the samples."""
+    clients = case.client_tensors()
     batches = [list(zip(x.split(case.batch), y.split(case.batch), strict=True)) for x, y in clients]
     return bare_model(case.build(), itertools.repeat(batches, rounds))
 

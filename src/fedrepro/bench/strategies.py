@@ -16,35 +16,29 @@ import pandas as pd
 import torch
 
 from fedrepro.bench.common import beginning_with, write
+from fedrepro.core import parts
 from fedrepro.core.clients import strategy
 from fedrepro.core.config import ROOT
-from fedrepro.core.experiment import load_experiment, seeds_of
+from fedrepro.core.experiment import Experiment, load_experiments, seeds_of
 from fedrepro.core.rounds import advance
 from fedrepro.data.preparation import partition_data, prepare_data
 from fedrepro.errors import UserError
 from fedrepro.workflow.train_job import Inputs, keep_freed_memory, prepare
 
-#: experiment → the algorithm whose rounds are timed; each model has one
-EXPERIMENTS = {
-    "dfl/line": "dfl",
-    "fedlin/hm1_i": "hm1",
-    "fgpr/cmapss_polynomial": "fedavg_transfer",
-    "fgpr/homogeneous_20": "fgpr",
-    "fgpr/sarcos_network": "fedavg",
-    "gifair/mnist_skewed": "global",
-    "gifair/shakespeare_2": "global",
-    "omni/mnist_iid": "omni_fedge",
-    "sa/cifar10_iid": "compared",
-    "sa/fmnist_iid": "compared",
-    "sgld/low": "fedpd",
-    "sgld/mlp": "fedpd",
-}
+
+def cases(scale: str) -> dict[str, tuple[Experiment, str]]:
+    """Model → the first experiment that trains it, and the first of its algorithms that has rounds."""
+    found: dict[str, tuple[Experiment, str]] = {}
+    for e in load_experiments(ROOT / "config", scale).values():
+        rounds = [a for a in e.spec["algorithms"] if parts.algorithm(e.methods(a)[0]).iterative]
+        if rounds:
+            found.setdefault(e.spec["model"]["name"], (e, rounds[0]))
+    return found
 
 
-def measure(name: str, scale: str, rounds: int = 3) -> dict[str, object]:
+def measure(experiment: Experiment, algorithm: str, rounds: int = 3) -> dict[str, object]:
     """One row: seconds per round either way; no vmap where the model or its batches cannot be vectorised."""
-    experiment = load_experiment(ROOT / "config" / "experiments" / f"{name}.yaml", scale)
-    algorithm, shard = EXPERIMENTS[name], experiment.shards()[0]
+    shard = experiment.shards()[0]
     with tempfile.TemporaryDirectory() as folder:
         inputs = Inputs(Path(folder, "data.npz"), Path(folder, "federation.npz"))
         seeds, spec = seeds_of(shard), experiment.spec
@@ -72,7 +66,7 @@ def measure(name: str, scale: str, rounds: int = 3) -> dict[str, object]:
 def main(scale: str = "demo") -> None:
     torch.set_num_threads(1)
     keep_freed_memory()
-    write("strategies", pd.DataFrame([measure(name, scale) for name in EXPERIMENTS]), digits=4, scale=scale)
+    write("strategies", pd.DataFrame([measure(*case) for case in cases(scale).values()]), digits=4, scale=scale)
 
 
 if __name__ == "__main__":

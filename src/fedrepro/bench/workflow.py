@@ -1,9 +1,8 @@
-"""`make bench`, the workflow: where the time of a whole run went, from its benchmark files and manifests. Into
+"""`make bench`, workflow: the time of a whole run by rule, from its benchmark files and manifests. Into
 results/bench/workflow.csv.
 
-One line per rule: its jobs, their seconds, and these as a share of the time that all cores had from the first job's
-start to the last one's end. The workflow itself costs what no job took, and what of training is not its rounds
-(starting a process, reading data, writing).
+One line per rule: its jobs, their seconds, and these as a share of the time of all cores from the first job's start to
+the last one's end. The workflow's own cost is idle time, and training outside its rounds (start, reading, writing).
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ TRAINING = "train_algorithm"
 
 def measure(results: Path, cores: int) -> tuple[pd.DataFrame, float]:
     """(one row per rule, seconds from the first job's start to the last one's end)."""
-    seconds, begin, end = defaultdict(list), float("inf"), 0.0
+    seconds: dict[str, list[float]] = defaultdict(list)
+    begin, end = float("inf"), 0.0
     for path in (results / "benchmarks").rglob("*.tsv"):
         with path.open(newline="") as file:
             took = float(next(csv.DictReader(file, delimiter="\t"))["s"])
@@ -33,7 +33,7 @@ def measure(results: Path, cores: int) -> tuple[pd.DataFrame, float]:
         seconds[path.relative_to(results / "benchmarks").parts[0].removesuffix(".tsv")].append(took)
         begin, end = min(begin, finished - took), max(end, finished)
     if not seconds:
-        raise UserError(f"{results}: there is no benchmark of a job: run `make reproduce` first")
+        raise UserError(f"{results}: no benchmark of a job: run `make reproduce` first")
     wall = end - begin
     rounds = [read_json(path)["seconds"] for path in results.glob("runs/**/*.json")]
     rows = [(rule, len(took), sum(took)) for rule, took in seconds.items()]

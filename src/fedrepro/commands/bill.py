@@ -1,7 +1,6 @@
-"""`make sbom`: a bill of materials of the lock, as CycloneDX 1.5 JSON on stdout, with the licences packages declare.
+"""`make sbom`: a bill of materials of envs/requirements.lock, as CycloneDX 1.5 JSON on stdout.
 
-Every version is that of envs/requirements.lock. Licences are read from the packages of this environment; one that the
-lock names for another system or Python only is listed without.
+Licences are those that the installed packages declare; packages for another system or Python are listed without.
 """
 
 from __future__ import annotations
@@ -25,28 +24,25 @@ def pins(lock: Path = LOCK) -> list[tuple[str, str, str]]:
     found = []
     for line in lock.read_text().splitlines():
         if line.strip() and not line.startswith("#"):
-            pin = _PIN.match(line)
-            if pin is None:
+            if (pin := _PIN.match(line)) is None:
                 raise ValueError(f"{lock.name}: '{line}' is no pinned version")
             found.append((pin["name"], pin["version"], pin["marker"] or ""))
     return found
 
 
 def licence(name: str, version: str) -> str:
-    """What the installed package declares: an SPDX expression, a short text, classifiers, or its licence file's first
-    line; else the empty text."""
+    """The installed package's SPDX expression, short text, classifiers or first line of its licence file; else ""."""
     try:
         package = metadata.distribution(name)
     except metadata.PackageNotFoundError:
         return ""
     if package.version != version:
         return ""
-    about = package.metadata
-    text = (about.get("License-Expression") or about.get("License") or "").strip()
-    if not text or len(text) > 100 or "\n" in text:  # some packages put all of their licence there
-        text = "; ".join(
-            c.rpartition(" :: ")[2] for c in about.get_all("Classifier") or [] if c.startswith("License ::")
-        )
+    about = package.metadata.json
+    text = str(about.get("license_expression") or about.get("license") or "").strip()
+    if not text or len(text) > 100 or "\n" in text:  # some packages put their whole licence there
+        classifiers = [c for c in about.get("classifier", []) if c.startswith("License ::")]
+        text = "; ".join(c.rpartition(" :: ")[2] for c in classifiers)
     return text or _first_line(package)
 
 
@@ -59,6 +55,7 @@ def _first_line(package: metadata.Distribution) -> str:
 
 
 def bill(lock: Path = LOCK) -> dict[str, Any]:
+    """The bill of materials, one component per line of the lock."""
     components = []
     for name, version, marker in pins(lock):
         component: dict[str, Any] = {

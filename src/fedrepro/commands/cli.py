@@ -1,13 +1,13 @@
-"""`fedrepro`: look at studies and results without thinking in snakemake.
+"""`fedrepro`: look at studies and results without knowing snakemake.
 
     fedrepro list [studies|artefacts|algorithms|datasets]
-    fedrepro show gifair/table2_2      a table in the terminal, with what it was made from
-    fedrepro show sa/fmnist_dir --config [--scale demo]   an experiment's settings, with where each stands
-    fedrepro status                    what is done, running, failed, with the log's last lines
-    fedrepro why dfl/consensus         the chain from a claim to the data's checksums
+    fedrepro show STUDY/ARTEFACT       a table in the terminal, and what it was made from
+    fedrepro show STUDY/EXPERIMENT --config [--scale demo]    its settings, and the place each value comes from
+    fedrepro status                    what is done, running or failed, with the last lines of the log
+    fedrepro why STUDY/CLAIM           the chain from a claim to the data's checksums
 
-Results are looked for in results/ of the checkout, first those of the newest run, last results/reference; `--in` names
-a folder. It only reads; running is `make reproduce`.
+Results are read from results/ of the checkout: the newest run first, results/reference last; `--in` names a folder.
+The command only reads; `make reproduce` runs.
 """
 
 from __future__ import annotations
@@ -15,20 +15,24 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import re
 import shutil
 import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fedrepro.core import parts
 from fedrepro.core.config import ROOT, read_yaml
 from fedrepro.core.located import Located
+from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
 
 CONFIG = ROOT / "config"
-#: a job whose log was written to within this many seconds is taken to be running
+#: seconds since the last line of its log for which a job counts as running
 ALIVE = 120.0
 LOG_LINES = 5
 
@@ -39,13 +43,13 @@ def main(arguments: list[str] | None = None) -> int:
     listing = commands.add_parser("list", help="studies, artefacts, algorithms, data sets")
     listing.add_argument("what", nargs="?", choices=sorted(LISTS))
     showing = commands.add_parser("show", help="an artefact's table, or where its picture is; an experiment's settings")
-    showing.add_argument("name", help="an artefact, such as gifair/table2_2; with --config an experiment")
+    showing.add_argument("name", help="STUDY/ARTEFACT; with --config STUDY/EXPERIMENT")
     showing.add_argument("--config", action="store_true", help="an experiment's settings and where each stands")
     showing.add_argument("--scale", help="with --config: smoke, demo, workstation or paper")
     status = commands.add_parser("status", help="what is done, running, failed")
     status.add_argument("study", nargs="*")
     chain = commands.add_parser("why", help="the chain from a claim to the data")
-    chain.add_argument("claim", help="such as dfl/consensus; or the verdict's row on the page")
+    chain.add_argument("claim", help="STUDY/CLAIM, as in the ledger")
     for command in (showing, status, chain):
         command.add_argument("--in", dest="folder", type=Path, help="a results folder, such as results/demo")
     given = parser.parse_args(arguments)
@@ -73,9 +77,6 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-# -- list ------------------------------------------------------------------------------------------------------
-
-
 def list_all(what: str | None) -> Iterator[str]:
     for name in [what] if what else ("studies", "artefacts", "algorithms", "datasets"):
         yield f"{name}:"
@@ -87,48 +88,35 @@ def list_all(what: str | None) -> Iterator[str]:
 
 
 def _studies() -> Iterator[tuple[str, str]]:
-    from fedrepro.commands.summary import PAPERS
-    from fedrepro.core.experiment import expanded
+    from fedrepro.core.experiment import SCALES, load_experiments
 
-    for path in sorted((CONFIG / "claims").glob("*.yaml")):
-        experiments = len(expanded(CONFIG, path.stem).get(path.stem, {}))
-        claims = len(read_yaml(path)["claims"])
-        yield path.stem, f"{experiments} experiments, {claims} claims: {PAPERS[path.stem]}"
+    for study in load_studies(CONFIG).values():
+        experiments, claims = load_experiments(CONFIG, SCALES[0], study.name), study.file("claims.yaml")
+        counts = f"{len(experiments)} experiments, {len(read_yaml(claims)['claims']) if claims else 0} claims"
+        yield study.name, f"{counts}: {study.paper}"
 
 
 def _artefacts() -> Iterator[tuple[str, str]]:
-    for path in sorted((CONFIG / "artefacts").glob("*.yaml")):
-        for name, spec in read_yaml(path).items():
-            yield f"{path.stem}/{name}", f"{spec['title']} ({spec['source']})"
+    for study in load_studies(CONFIG).values():
+        declared = study.file("artefacts.yaml")
+        for name, spec in read_yaml(declared).items() if declared else ():
+            yield f"{study.name}/{name}", f"{spec['title']} ({spec['source']})"
 
 
-def _registered(registry: str) -> Callable[[], Iterator[tuple[str, str]]]:
-    """The names of a registry with the first sentence of what each module says of itself; nothing is imported."""
-
-    def rows() -> Iterator[tuple[str, str]]:
-        from fedrepro.workflow.code_inputs import SOURCE, module_of
-
-        tree = ast.parse((SOURCE / "fedrepro" / registry / "__init__.py").read_text())
-        keys = {
-            k.value for n in ast.walk(tree) if isinstance(n, ast.Dict) for k in n.keys if isinstance(k, ast.Constant)
-        }
-        for name in sorted(keys):
-            module = SOURCE.joinpath(*module_of(registry, name).split(".")).with_suffix(".py")
-            text = " ".join((ast.get_docstring(ast.parse(module.read_text())) or "").split("\n\n")[0].split())
-            yield name, text
-
-    return rows
+def _parts(kind: str) -> Iterator[tuple[str, str]]:
+    """The parts of a kind, each with the first sentence of its module's docstring; nothing is imported."""
+    for name, module in sorted(parts.modules(kind).items()):
+        source = parts.PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
+        paragraph, *_ = (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").split("\n\n")
+        yield name, re.split(r"(?<=[a-z]{3}\.) (?=[A-Z])", " ".join(paragraph.split()))[0]
 
 
 LISTS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
     "studies": _studies,
     "artefacts": _artefacts,
-    "algorithms": _registered("algorithms"),
-    "datasets": _registered("datasets"),
+    "algorithms": partial(_parts, "algorithms"),
+    "datasets": partial(_parts, "datasets"),
 }
-
-
-# -- show ------------------------------------------------------------------------------------------------------
 
 
 def show(artefact: str, folder: Path | None) -> Iterator[str]:
@@ -160,8 +148,8 @@ def show_config(experiment: str, scale: str | None) -> Iterator[str]:
     from fedrepro.core.experiment import find_experiment, load_experiment, scaled
 
     load_experiment(CONFIG, experiment, scale or "paper")  # what is not valid is an error here, too
-    _, name, found = find_experiment(CONFIG, experiment)
-    rows = list(_settings(scaled(found[name].tree, scale) if scale else found[name].tree))
+    tree = find_experiment(CONFIG, experiment).tree
+    rows = list(_settings(scaled(tree, scale) if scale else tree))
     width = min(max(len(setting) for setting, _ in rows), 80)
     for setting, place in rows:
         yield f"{setting:<{width}}  {place}".rstrip()
@@ -194,15 +182,11 @@ def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
             raise UserError(f"{results}: is not the results of a scale ({', '.join(SCALES)})")
         experiments = load_experiments(CONFIG, results.name)
         artefacts = load_artefacts(CONFIG, experiments)
-        there = sorted({e.study for e in experiments.values()})
-        for study in studies:
-            if study not in there:
-                raise UserError(f"study '{study}' is unknown{nearest(study, there)}")
+        shown = [study_of(CONFIG, study).name for study in studies] or list(load_studies(CONFIG))
         yield f"{_shown(results)}:"
         troubles: list[str] = []
-        for study in studies or there:
-            mine = [e for e in experiments.values() if e.study == study]
-            states = _training_states(results, mine, troubles)
+        for study in shown:
+            states = _training_states(results, [e for e in experiments.values() if e.study == study], troubles)
             drawn = [a for a in artefacts if a.startswith(f"{study}/")]
             made = sum((results / "artefacts" / f"{a}.json").is_file() for a in drawn)
             judged = "judged" if (results / "ledgers" / f"{study}.csv").is_file() else "not judged"
@@ -220,13 +204,13 @@ def _training_states(results: Path, experiments: Iterable[Any], troubles: list[s
             job = f"{e.id}/{algorithm}/{shard}"
             state, last = _training_state(results, job)
             states[state] += 1
-            if state in ("running", "failed", "stopped"):
+            if state not in ("done", "waiting"):
                 troubles += [f"  {state}: {job}", *(f"    {line}" for line in last)]
     return states
 
 
 def _training_state(results: Path, job: str) -> tuple[str, list[str]]:
-    """(state, last lines of its log) of a training job. A job that was killed leaves its log and resumes."""
+    """(state, last lines of the log) of a training job. A killed job leaves its log, and resumes later."""
     if (results / "runs" / f"{job}.json").is_file():
         return "done", []
     log = results / "logs" / "train_algorithm" / f"{job}.log"
@@ -235,72 +219,51 @@ def _training_state(results: Path, job: str) -> tuple[str, list[str]]:
     lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
     if lines and (lines[-1].startswith("error: ") or lines[-1].endswith(".log)")):
         return "failed", lines
-    alive = time.time() - log.stat().st_mtime < ALIVE
-    return ("running" if alive else "stopped"), lines[-1:]
-
-
-# -- why -------------------------------------------------------------------------------------------------------
+    return "running" if time.time() - log.stat().st_mtime < ALIVE else "stopped", lines[-1:]
 
 
 def why(claim: str, folder: Path | None) -> Iterator[str]:
     import pandas as pd
 
+    from fedrepro.evidence.claim_files import quantities_of
     from fedrepro.files import read_json
 
     study, _, name = claim.partition("/")
-    files = {path.stem: path for path in (CONFIG / "claims").glob("*.yaml")}
-    if study not in files:
-        raise UserError(f"claim '{claim}': study '{study}' is unknown{nearest(study, files)}")
-    entries = {c["id"]: c for c in read_yaml(files[study])["claims"]}
+    declared = study_of(CONFIG, study).file("claims.yaml")
+    entries = {c["id"]: c for c in read_yaml(declared)["claims"]} if declared else {}
     if name not in entries:
-        raise UserError(f"claim '{claim}' is unknown{nearest(name, entries) if name else _some(study, entries)}")
-    entry = entries[name]
+        hint = nearest(name, entries) if name else f"; {study} has: {', '.join(sorted(entries))}"
+        raise UserError(f"claim '{claim}' is unknown{hint}")
     results = _folder_with(f"ledgers/{study}.csv", folder, f"the ledger of {study}")
     ledger = pd.read_csv(results / "ledgers" / f"{study}.csv", keep_default_na=False, dtype=str)
     row = ledger[ledger["claim"] == claim].iloc[0]
     yield f"{claim} ({row.source}): {row.verdict}"
-    yield from textwrap.wrap(row.statement, _width(), initial_indent="  ", subsequent_indent="  ")
-    yield from textwrap.wrap(f"because: {row.reason}", _width(), initial_indent="  ", subsequent_indent="  ")
+    for text in (row.statement, f"because: {row.reason}"):
+        yield from textwrap.wrap(text, _width(), initial_indent="  ", subsequent_indent="  ")
     interval = f" [{row.ci_low}, {row.ci_high}]" if row.ci_low else ""
     numbers = f"published {row.published or '–'} · ours {row.ours or '–'}{interval}"
     yield f"  {numbers} · {row.seeds or 0} seeds · {row.scale}"
-    yield f"  rule: kind {row.kind} in config/claims/{study}.yaml, verdict in {_shown(results / 'ledgers' / study)}.csv"
+    ledger_path = _shown(results / "ledgers" / study)
+    yield f"  rule: kind {row.kind} in config/studies/{study}/claims.yaml, verdict in {ledger_path}.csv"
     shown: set[str] = set()
-    for experiment, algorithm in sorted(set(_named(entry))):
+    for experiment, algorithm in sorted(set(quantities_of(entries[name]))):
         pattern = f"runs/{study}/{experiment}/{algorithm or '*'}/*.json"
         for path in sorted(results.glob(pattern)):
             run = read_json(path)
             yield f"run {path.relative_to(results)}"
             yield f"  seeds {run['shard']} · {run['seconds']} s · commit {run['commit'][:12]}"
-            yield f"  config {run['config_sha256']}"
-            yield f"  code   {run['code_sha256']}"
-            yield f"  split  {run['federation_sha256']}"
+            for what, key in (("config", "config"), ("code", "code"), ("split", "federation")):
+                yield f"  {what:<6} {run[f'{key}_sha256']}"
             data = run["data"]
             yield f"  data   {data['sha256']} ({data['name']}, {data['kind']})"
-            if data["sha256"] in shown:
-                continue
+            if data["sha256"] not in shown:
+                files = (data.get("found") or {}).get("files") or {}
+                yield from (f"    real file {file}: {checksum}" for file, checksum in sorted(files.items()))
             shown.add(data["sha256"])
-            for file, checksum in sorted(((data.get("found") or {}).get("files") or {}).items()):
-                yield f"    real file {file}: {checksum}"
-
-
-def _named(tree: Any) -> Iterator[tuple[str, str]]:
-    """(experiment, algorithm or "") of every quantity in a claim."""
-    if isinstance(tree, dict):
-        if "experiment" in tree:
-            yield str(tree["experiment"]), str(tree.get("algorithm", ""))
-        for value in tree.values():
-            yield from _named(value)
-    elif isinstance(tree, list):
-        for value in tree:
-            yield from _named(value)
-
-
-# -- shared ----------------------------------------------------------------------------------------------------
 
 
 def _folder_with(file: str, folder: Path | None, what: str) -> Path:
-    """The given results folder, or the newest of those in results/ that has the file; the reference comes last."""
+    """The given results folder, else the newest of results/ that has the file; the reference comes last."""
     if folder is not None:
         if not (folder / file).is_file():
             raise UserError(f"{folder}: has no {what}")
@@ -311,13 +274,8 @@ def _folder_with(file: str, folder: Path | None, what: str) -> Path:
     return max(found, key=lambda path: (path.name != "reference", (path / file).stat().st_mtime))
 
 
-def _some(study: str, entries: Iterable[str]) -> str:
-    return f"; {study} has: {', '.join(sorted(entries))}"
-
-
 def _shown(path: Path) -> str:
-    path = Path(path).resolve()
-    here = Path.cwd()
+    path, here = path.resolve(), Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 

@@ -1,14 +1,12 @@
-"""What a plan costs beside time on this machine: GPU-hours and room on the disk, both estimates with their assumptions.
+"""GPU-hours and disk space of a plan: estimates.
 
-GPU: a job takes the longer of two times. Its arithmetic at the rate assumed for a GPU; and its sequence of steps, each
-of which costs a GPU the launch of some hundred small kernels, however little it computes. Clients, seeds and settings
-run side by side in one step.
+GPU: a job takes the longer of two times: its arithmetic at the assumed rate, and its sequence of steps, each of which
+launches about a hundred small kernels, however little it computes. Clients, seeds and settings share a step.
 
-The arithmetic of a gradient step of a network is counted by torch on a model without memory, at the planned width and
-batch; of other jobs it is what they take on a core of this machine times that core's measured rate.
+torch counts the arithmetic of a network's gradient step on a model without memory, at the planned width and batch.
+For other jobs it is their time on a core of this machine times the measured rate of that core.
 
-Disk: what earlier runs of the same data set and experiment wrote, scaled by the numbers of samples and evaluations; a
-guess where nothing ran yet.
+Disk: the files of earlier runs, scaled by the numbers of samples and evaluations; a guess before the first run.
 """
 
 from __future__ import annotations
@@ -19,21 +17,22 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedrepro.core import parts
-from fedrepro.core.experiment import Experiment
+from fedrepro.core.experiment import Experiment, seeds_of
 from fedrepro.core.federation import LocalWork
 from fedrepro.files import read_json
 
-GPU_RATE = 2_000.0  # GFLOP/s that small batches are assumed to reach: a tenth of a 20-TFLOP/s card
-GPU_STEP = 1e-3  # seconds a step at least: about 100 kernels of 10 µs
+GPU_RATE = 2_000.0  # GFLOP/s assumed for small batches: a tenth of a 20-TFLOP/s card
+GPU_STEP = 1e-3  # least seconds per step: about 100 kernels of 10 µs
 GPU_START = 10.0  # seconds: importing torch, the first kernels, data to the device
-SAMPLE_BYTES = 3_100.0  # of a data set that was never prepared: a colour picture of 32 × 32
-EVALUATION_BYTES = 400.0  # of a run that was never made: some ten compressed numbers a run and evaluated round
-#: data sets that networks are trained on → (shape of a sample, outputs); a text's windows are counted for their length
+SAMPLE_BYTES = 3_100.0  # of an unprepared data set: a colour picture of 32 × 32
+EVALUATION_BYTES = 400.0  # before the first run: about ten compressed numbers per run and evaluated round
+#: data sets that networks are trained on → (shape of a sample, outputs); a text's sample is its window
 SHAPES = {
     "cifar10": ((3, 32, 32), 10),
     "cifar100": ((3, 32, 32), 100),
@@ -45,12 +44,26 @@ SHAPES = {
     "shakespeare": ((80,), 80),
     "stl10": ((3, 96, 96), 10),
 }
-COUNTED_WINDOW = 8  # symbols of a text that are counted: the others cost the same
-ARTEFACT_BYTES, STUDY_BYTES = 0.5e6, 5e6  # a figure in its four files; a notebook in two forms and a part of the report
+COUNTED_WINDOW = 8  # symbols of a text that are counted: all cost the same
+ARTEFACT_BYTES = 0.5e6  # four files
+STUDY_BYTES = 5e6  # a notebook in two formats and a share of the report
+
+
+def experiment_of(manifest: dict[str, Any], path: Path) -> Experiment:
+    """The experiment of an earlier run."""
+    study, name = manifest["experiment"].split("/")
+    return Experiment(study, name, manifest["scale"], path, manifest["config"])
+
+
+def size_of(e: Experiment) -> tuple[int | None, int]:
+    """(clients, None where the partition makes them; training samples) of the experiment's data set."""
+    parameters = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
+    size: tuple[int | None, int] = parts.dataset(e.spec["dataset"]["name"]).size(**parameters)
+    return size
 
 
 def core_rate(size: int = 512, seconds: float = 0.1) -> float:
-    """GFLOP/s of one core of this machine in products of float32 matrices."""
+    """GFLOP/s of one core of this machine, multiplying float32 matrices."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     a = torch.ones(size, size)
@@ -64,13 +77,12 @@ def core_rate(size: int = 512, seconds: float = 0.1) -> float:
 
 
 def step_flops(e: Experiment, samples: int) -> float:
-    """Arithmetic of one gradient step; 0 where it is not known, or too little to matter. samples: those of a client."""
-    shape, outputs = SHAPES.get(e.spec["dataset"]["name"], (None, 0))
-    if shape is None:
+    """Operations per gradient step; 0 where unknown or negligible. samples: per client."""
+    name, batch = e.spec["dataset"]["name"], e.spec["local"]["batch"]
+    if name not in SHAPES:
         return 0.0
-    batch = e.spec["local"]["batch"]
-    batch = samples if batch == "full" else batch
-    return batch * _sample_flops(json.dumps(e.spec["model"], sort_keys=True), shape, outputs)
+    each = _sample_flops(json.dumps(e.spec["model"], sort_keys=True), *SHAPES[name])
+    return (samples if batch == "full" else batch) * each
 
 
 @functools.cache
@@ -86,30 +98,31 @@ def _sample_flops(model: str, shape: tuple[int, ...], outputs: int) -> float:
 
 
 def gpu_seconds(e: Experiment, samples: int, flops: float) -> float:
-    """Of one training job with so much arithmetic; samples: those of a client."""
+    """GPU time of a training job of `flops` operations. samples: per client."""
     steps, _ = LocalWork.from_spec(e.spec["local"]).steps_for(max(1, samples))
     return GPU_START + max(e.spec["rounds"] * steps * GPU_STEP, flops / (1e9 * GPU_RATE))
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes that earlier runs wrote: a sample of a data set; an evaluated round of one setting and seed."""
+    """Bytes in earlier runs: per sample of a data set; per evaluated round, setting and seed of an algorithm."""
 
     sample: dict[str, float]
     evaluation: dict[tuple[str, str], float]
 
     @classmethod
     def found(cls, results: Path) -> Sizes:
-        sample, evaluation = {}, {}
+        sample: dict[str, float] = {}
+        evaluation: dict[tuple[str, str], float] = {}
         for about in results.glob("*/data/*/*.json"):
             known, file = read_json(about), about.with_suffix(".npz")
             if file.exists() and (total := sum(known["samples"].values())):
-                seeds = 1 if about.stem == "all" else _seeds(about.stem)
+                seeds = 1 if about.stem == "all" else len(seeds_of(about.stem))
                 sample[known["name"]] = file.stat().st_size / total / seeds
         for manifest in results.glob("*/runs/*/*/*/*.json"):
             run, file = read_json(manifest), manifest.with_suffix(".parquet")
             if file.exists() and "config" in run:
-                e = Experiment(*run["experiment"].split("/"), run["scale"], manifest, run["config"])
+                e = experiment_of(run, manifest)
                 count = _evaluations(e, run["algorithm"], len(run["seeds"]))
                 evaluation[run["experiment"], run["algorithm"]] = file.stat().st_size / count
         return cls(sample, evaluation)
@@ -119,14 +132,13 @@ class Sizes:
         return each * _evaluations(e, algorithm, seeds)
 
     def data(self, experiments: Iterable[Experiment]) -> float:
-        """Of every data set once, of those that differ by seed once a seed."""
-        bytes_of = {}
+        """Bytes of all data sets; those that differ by seed count once per seed."""
+        bytes_of: dict[str, float] = {}
         for e in experiments:
-            entry = parts.dataset(e.spec["dataset"]["name"])
-            parameters = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
-            _, total = entry.size(**parameters)
-            each = total * self.sample.get(e.spec["dataset"]["name"], SAMPLE_BYTES)
-            seeds = e.spec["seeds"] if entry.seeded else 1
+            _, total = size_of(e)
+            name = e.spec["dataset"]["name"]
+            each = total * self.sample.get(name, SAMPLE_BYTES)
+            seeds = e.spec["seeds"] if parts.dataset(name).seeded else 1
             bytes_of[e.dataset_id] = max(bytes_of.get(e.dataset_id, 0.0), each * seeds)
         return sum(bytes_of.values())
 
@@ -134,8 +146,3 @@ class Sizes:
 def _evaluations(e: Experiment, algorithm: str, seeds: int) -> int:
     rounds = 1 + -(-e.spec["rounds"] // e.spec["evaluate"]["every"])
     return rounds * seeds * len(e.settings(algorithm))
-
-
-def _seeds(shard: str) -> int:
-    first, last = map(int, shard.split("-"))
-    return last - first + 1

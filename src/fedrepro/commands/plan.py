@@ -1,8 +1,8 @@
-"""`make plan`: jobs, gradient steps and an estimate of time, GPU-hours and disk, before anything runs.
+"""`make plan`: jobs, gradient steps and estimates of time, GPU-hours and disk, before anything runs.
 
-The time of a training job is its gradient steps at the pace of an earlier run of the same experiment and algorithm on
-this machine (any scale that took some seconds; where the planned network or batch is larger, with what it computes more
-at the rate of a core), else a guess from the step's arithmetic, which is then said.
+A training job's time is its gradient steps at the pace of an earlier run of the same experiment and algorithm here, at
+any scale that took some seconds; a larger network or batch adds its arithmetic at the rate of a core. Without one, the
+time is a guess from the arithmetic, and marked as one.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from fedrepro.workflow.layout import Layout
 
 START = 2.5  # seconds: importing torch
 OTHER_JOBS = {"data": 1.0, "collect": 1.0, "render": 1.5, "notebook": 6.0, "judge and report": 3.0}
-#: gradient steps a second of an experiment that never ran, on one core: of a small network; of a linear model, whose
-#: clients are stacked and whose full batches come down to a matrix
+#: gradient steps per second before the first run, on one core: of a small network; of a linear model, whose clients
+#: are stacked and whose full batches reduce to a matrix
 UNKNOWN_PACE, UNKNOWN_LINEAR_PACE = 5_000.0, 200_000.0
-TELLING = 5.0  # seconds: a shorter run tells more of its start than of its steps
+TELLING = 5.0  # seconds: a shorter run measures its start more than its steps
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TrainingJob:
 
 
 def training_jobs(layout: Layout, experiments: list[Experiment], rate: float) -> Iterator[TrainingJob]:
-    """rate: GFLOP/s of a core of this machine."""
+    """Every training job with its estimates. rate: GFLOP/s of a core of this machine."""
     paces, sizes = _paces(Path(layout.results).parent), costs.Sizes.found(Path(layout.results).parent)
     for e in experiments:
         samples = client_samples(e)
@@ -53,25 +53,24 @@ def training_jobs(layout: Layout, experiments: list[Experiment], rate: float) ->
             for shard in e.shards():
                 seeds = len(seeds_of(shard))
                 steps = gradient_steps(e, algorithm, seeds)
+                seconds = steps / unknown_pace(e, flops, rate)
                 if known:
                     seconds = known.seconds_of(steps, seeds * len(e.settings(algorithm)), flops, rate)
-                else:
-                    seconds = steps / unknown_pace(e, flops, rate)
                 gpu = costs.gpu_seconds(e, samples, steps * flops or 1e9 * rate * seconds)
                 room = sizes.run(e, algorithm, seeds)
                 yield TrainingJob(e.id, algorithm, seeds, steps, START + seconds, known is not None, gpu, room)
 
 
 def unknown_pace(e: Experiment, flops: float, rate: float) -> float:
-    """Gradient steps a second on a core of `rate` GFLOP/s, of an experiment that never ran."""
+    """Gradient steps per second on a core of `rate` GFLOP/s, for an experiment without an earlier run."""
     if e.spec["model"]["name"].startswith("linear"):
         return UNKNOWN_LINEAR_PACE
     return 1 / (1 / UNKNOWN_PACE + flops / (1e9 * rate))
 
 
 def gradient_steps(e: Experiment, algorithm: str, seeds: int) -> int:
-    """Rounds × clients a round × local steps × settings × seeds; a method without rounds takes none."""
-    if not parts.algorithm(e.methods(algorithm)[0]).iterative:  # the methods of one job run alike
+    """Rounds × clients per round × local steps × settings × seeds; 0 for a method without rounds."""
+    if not parts.algorithm(e.methods(algorithm)[0]).iterative:  # all methods of a job agree in this
         return 0
     clients = _clients(e)
     asked = e.spec["participation"]["clients"]
@@ -81,24 +80,19 @@ def gradient_steps(e: Experiment, algorithm: str, seeds: int) -> int:
 
 
 def client_samples(e: Experiment) -> int:
-    """Training samples of a client, about."""
+    """Approximate training samples per client."""
     partition = e.spec["partition"]
     share = partition.get("inside", {}).get("train", 1.0)
-    return max(1, round(share * partition.get("samples", _size(e)[1] // _clients(e))))
+    return max(1, round(share * partition.get("samples", costs.size_of(e)[1] // _clients(e))))
 
 
 def _clients(e: Experiment) -> int:
-    return e.spec["partition"].get("clients", _size(e)[0])
-
-
-def _size(e: Experiment) -> tuple[int | None, int]:
-    parameters = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
-    return parts.dataset(e.spec["dataset"]["name"]).size(**parameters)
+    return int(e.spec["partition"].get("clients", costs.size_of(e)[0]))
 
 
 @dataclass(frozen=True)
 class Known:
-    """A job that was run: how long it took, its gradient steps, its seeds times settings, a step's arithmetic."""
+    """An earlier job: its time, gradient steps, seeds × settings, and operations per step."""
 
     seconds: float
     steps: int
@@ -106,19 +100,19 @@ class Known:
     flops: float
 
     def seconds_of(self, steps: int, runs: int, flops: float, rate: float) -> float:
-        """Of a job of the same experiment and algorithm at another scale, on a core of `rate` GFLOP/s."""
+        """Time of a job of the same experiment and algorithm at another scale, on a core of `rate` GFLOP/s."""
         if not self.steps:  # a method without rounds
             return self.seconds * runs / self.runs
         return steps * (self.seconds / self.steps + max(0.0, flops - self.flops) / (1e9 * rate))
 
 
 def _paces(results: Path) -> dict[tuple[str, str], Known]:
-    """(experiment, algorithm) → the largest run of it that is there and took long enough to tell."""
+    """(experiment, algorithm) → its largest run that took long enough."""
     largest: dict[tuple[str, str], Known] = {}
     for path in results.glob("*/runs/*/*/*/*.json"):
         run = read_json(path)
         if run["resumed_from"] is None and (run["seconds"] > TELLING or not run["gradient_steps"]):
-            e = Experiment(*run["experiment"].split("/"), run["scale"], path, run["config"])
+            e = costs.experiment_of(run, path)
             runs = len(run["seeds"]) * len(e.settings(run["algorithm"]))
             flops = costs.step_flops(e, client_samples(e))
             found = Known(run["seconds"], run["gradient_steps"], runs, flops)
@@ -160,7 +154,7 @@ def describe(layout: Layout, cores: int) -> str:
         f"about {_time(work)} of work, {_time(max(longest + 10, work / cores))} on {cores} cores",
         f"about {gpu_hours:.1f} GPU-hours, the longest job {_time(max((j.gpu_seconds for j in jobs), default=0.0))}"
         f" (a core here computes {rate:.0f} GFLOP/s; assumed of a GPU: {costs.GPU_RATE:,.0f} GFLOP/s, at least"
-        f" {1000 * costs.GPU_STEP:g} ms a step)",
+        f" {1000 * costs.GPU_STEP:g} ms per step)",
         f"about {room / 1e9:.2f} GB on the disk, without checkpoints",
     ]
     return "\n".join(lines)
@@ -173,7 +167,7 @@ def _time(seconds: float) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """`key=value` arguments as snakemake's --config takes them."""
+    """arguments: `key=value`, as for snakemake's --config."""
     try:
         config = read_yaml(Path("config/config.yaml"))
         for argument in arguments:

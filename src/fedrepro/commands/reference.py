@@ -1,12 +1,12 @@
-"""The reference run that is committed: results/reference, laid out as results/<scale>, each study from one scale.
+"""The committed reference run: results/reference, laid out as results/<scale>, each study at one scale.
 
-    python -m fedrepro.commands.reference keep results/paper dfl omni    # take these studies' results over, build the report
-    python -m fedrepro.commands.reference keep-bench results/bench       # the last `make bench`
-    python -m fedrepro.commands.reference check results/demo             # hold a fresh run against it (make check-reference)
+    python -m fedrepro.commands.reference keep results/paper STUDY…     # copy the studies' results, build the report
+    python -m fedrepro.commands.reference keep-bench results/bench      # copy the last `make bench`
+    python -m fedrepro.commands.reference check results/demo            # compare a fresh run (make check-reference)
 
-What is kept of a study: its ledger, its artefacts and the manifests of its runs. The tidy tables and the executed
-notebooks stay out: they are large, the artefacts' csv files have the numbers, the page has pictures and verdicts. Of a
-table no picture is kept, of a figure one in fewer colours, and the page links to the files beside it for downloads.
+Kept per study: the ledger, the artefacts and the runs' manifests. Tidy tables and executed notebooks are too large; the
+numbers are in the artefacts' csv files, pictures and verdicts on the page. Pictures of tables are left out, figures
+have fewer colours, and the page links to its downloads.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from PIL import Image
 
 from fedrepro.commands.summary import summary, with_summary
 from fedrepro.core.config import ROOT
-from fedrepro.core.experiment import STUDIES, load_experiments
-from fedrepro.errors import UserError, nearest
+from fedrepro.core.experiment import load_experiments
+from fedrepro.core.study import load_studies, study_of
+from fedrepro.errors import UserError
 from fedrepro.evidence.assumptions import assumed_settings, errata
 from fedrepro.evidence.ledger import merge
 from fedrepro.files import read_json, write_atomically, write_json
 from fedrepro.report.page import build_report
 
-REFERENCE = ROOT / "results" / "reference"
+REFERENCE, CONFIG = ROOT / "results" / "reference", ROOT / "config"
 KEPT = ("ledgers/{}.csv", "artefacts/{}/*.*", "runs/{}/**/*.json")
-#: another machine adds in another order: numbers that no seed moves may differ by this share
+#: relative difference allowed to numbers without spread over seeds: machines add in different orders
 ROUNDING = 1e-3
 
 
-def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, config: Path = ROOT / "config") -> None:
-    """Take over what `results` (a results/<scale> folder) has of the studies, in place of what was there of them."""
+def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, config: Path = CONFIG) -> None:
+    """Replace the studies' part of the reference by that of `results`, a results/<scale> folder."""
     for study in studies:
-        if study not in STUDIES:
-            raise UserError(f"study '{study}' is unknown{nearest(study, STUDIES)}")
+        study_of(config, study)
         if not (results / "ledgers" / f"{study}.csv").is_file():
             raise UserError(f"{results}: there is no ledger of {study}: run the whole study first")
     for study in studies:
@@ -49,41 +49,37 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
             for old in reference.glob(pattern.format(study)):
                 old.unlink()
             for path in sorted(results.glob(pattern.format(study))):
-                if path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table":
-                    continue
-                if pattern.startswith("runs") and path not in current:
-                    continue
-                target = reference / path.relative_to(results)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                if path.suffix == ".png":
-                    write_atomically(target, with_fewer_colours(path.read_bytes()))
-                else:
-                    shutil.copyfile(path, target)
+                of_table = path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table"
+                outdated = pattern.startswith("runs") and path not in current
+                if not of_table and not outdated:
+                    _write(reference / path.relative_to(results), path.read_bytes())
     build(reference, config)
 
 
-def keep_bench(bench: Path, reference: Path = REFERENCE, config: Path = ROOT / "config") -> None:
-    """Take over the tables and figures of `make bench`."""
+def keep_bench(bench: Path, reference: Path = REFERENCE, config: Path = CONFIG) -> None:
+    """Copy the tables and figures of `make bench`."""
     if not (bench / "engine.csv").is_file():
         raise UserError(f"{bench}: there is no engine.csv: run `make bench` first")
     kept = {path.name: path.read_bytes() for path in sorted(bench.iterdir())}
     shutil.rmtree(reference / "bench", ignore_errors=True)
     for name, content in kept.items():
-        write_atomically(reference / "bench" / name, with_fewer_colours(content) if name.endswith(".png") else content)
+        _write(reference / "bench" / name, content)
     build(reference, config)
 
 
+def _write(target: Path, content: bytes) -> None:
+    write_atomically(target, with_fewer_colours(content) if target.suffix == ".png" else content)
+
+
 def with_fewer_colours(png: bytes) -> bytes:
-    """The picture in 256 colours: one that is drawn with a dozen and their shades looks the same, at a third of the
-    size."""
+    """The picture in 256 colours: figures use a dozen and their shades, and look the same at a third of the size."""
     picture, smaller = Image.open(io.BytesIO(png)).convert("RGB"), io.BytesIO()
     picture.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(smaller, "png", optimize=True)
     return smaller.getvalue()
 
 
-def manifests(results: Path, study: str, config: Path = ROOT / "config") -> dict[Path, str]:
-    """Manifest of a training job of the study → the hash of the settings it must have. What an older cut of the seeds
-    left in a results folder is no part of its tables, and not among them."""
+def manifests(results: Path, study: str, config: Path = CONFIG) -> dict[Path, str]:
+    """Manifest of each current training job of the study → the hash of its settings."""
     experiments = load_experiments(config, scales(results)[study], study)
     return {
         results / "runs" / e.id / algorithm / f"{shard}.json": e.job_sha256(algorithm)
@@ -92,22 +88,24 @@ def manifests(results: Path, study: str, config: Path = ROOT / "config") -> dict
     }
 
 
-def build(reference: Path = REFERENCE, config: Path = ROOT / "config") -> None:
-    """The joint ledger, the registers and the page, from what is kept of each study."""
-    there = [s for s in STUDIES if (reference / "ledgers" / f"{s}.csv").is_file()]
-    merge([reference / "ledgers" / f"{s}.csv" for s in there], reference / "ledger.csv")
-    experiments = [path for s in there for path in (config / "experiments" / s).glob("*.yaml")]
+def build(reference: Path = REFERENCE, config: Path = CONFIG) -> None:
+    """The joint ledger, the registers and the page, from the kept files."""
+    ledgers = {s: reference / "ledgers" / f"{s}.csv" for s in load_studies(config)}
+    there = [study for study, ledger in ledgers.items() if ledger.is_file()]
+    merge([ledgers[study] for study in there], reference / "ledger.csv")
+    folders = [config / "studies" / study for study in there]
+    experiments = [path for folder in folders for path in folder.glob("experiments/*.yaml")]
     write_json(reference / "assumed.json", assumed_settings(experiments))
-    write_json(reference / "errata.json", errata(reference / "ledger.csv", config / "errata.yaml"))
+    write_json(reference / "errata.json", errata(reference / "ledger.csv", folders))
     build_report(reference, reference / "report" / "index.html", scale="reference", studies=there, embed=False)
 
 
 def differences(fresh: pd.DataFrame, reference: pd.DataFrame) -> Iterator[str]:
-    """A line for every claim of both ledgers at the same scale and on the same kind of data that came out otherwise.
+    """One line per claim that both ledgers have, at the same scale and on the same kind of data, and that differs.
 
     The verdict must be the same. The number of a `value` must lie within the half-width of the reference's interval
-    (its noise over the seeds), or within rounding where no seed moves it. Other kinds end in their verdict: a time,
-    say, is another on another machine and may still be below its threshold.
+    (its noise over seeds), or within ROUNDING where there is none. For other kinds only the verdict counts: a time
+    differs between machines and may still be below its threshold.
     """
     both = fresh.merge(reference, on=["claim", "scale", "data"], suffixes=("", "_kept"))
     for row in both.itertuples():
@@ -120,12 +118,12 @@ def differences(fresh: pd.DataFrame, reference: pd.DataFrame) -> Iterator[str]:
 def _close(fresh: float, kept: float, low: float, high: float) -> bool:
     if math.isnan(fresh) or math.isnan(kept):
         return math.isnan(fresh) and math.isnan(kept)
-    half_width = (high - low) / 2 if high > low else 0.0  # no interval: not a number
+    half_width = (high - low) / 2 if high > low else 0.0  # NaN without an interval
     return abs(fresh - kept) <= max(half_width, ROUNDING * abs(kept))
 
 
 def missing(results: Path, reference: Path, studies: Sequence[str]) -> Iterator[str]:
-    """Artefacts of the reference that a fresh run of their studies does not have, or with other columns."""
+    """Artefacts of the reference that a fresh run of the studies lacks, or has with other columns."""
     for kept in sorted(path for study in studies for path in reference.glob(f"artefacts/{study}/*.csv")):
         name = kept.relative_to(reference)
         if not (results / name).is_file():
@@ -135,22 +133,17 @@ def missing(results: Path, reference: Path, studies: Sequence[str]) -> Iterator[
 
 
 def check(results: Path, reference: Path = REFERENCE) -> tuple[str, list[str]]:
-    """(what was compared in a sentence, a line for every difference)."""
+    """(one sentence on what was compared, one line per difference)."""
     if not (results / "ledger.csv").is_file():
-        raise UserError(f"{results}: there is no ledger to compare: run `make reproduce` first")
+        raise UserError(f"{results}: no ledger to compare: run `make reproduce` first")
     fresh, kept = (pd.read_csv(folder / "ledger.csv") for folder in (results, reference))
-    studies = [s for s in STUDIES if s in set(fresh["study"])]
-    unknown = sorted(set(fresh["claim"]) - set(kept["claim"]))
     same = fresh.merge(kept, on=["claim", "scale", "data"])
     told = (
         f"{len(same)} of {len(fresh)} claims were compared; the others were run at another scale or on other data than "
         f"the reference ({', '.join(sorted(f'{s} {g}' for s, g in set(zip(kept.study, kept.scale, strict=True))))})"
     )
-    return told, [
-        *differences(fresh, kept),
-        *missing(results, reference, studies),
-        *(f"{claim}: is not in the reference" for claim in unknown),
-    ]
+    new = [f"{claim}: is not in the reference" for claim in sorted(set(fresh["claim"]) - set(kept["claim"]))]
+    return told, [*differences(fresh, kept), *missing(results, reference, sorted(set(fresh["study"]))), *new]
 
 
 def size(reference: Path = REFERENCE) -> int:
@@ -158,12 +151,8 @@ def size(reference: Path = REFERENCE) -> int:
     return sum(path.stat().st_size for path in reference.rglob("*") if path.is_file())
 
 
-def write_readme(reference: Path = REFERENCE, readme: Path = ROOT / "README.md") -> None:
-    write_atomically(readme, with_summary(readme.read_text(), summary(pd.read_csv(reference / "ledger.csv"))))
-
-
 def scales(reference: Path = REFERENCE) -> dict[str, str]:
-    """Study → the scale that its results were run at."""
+    """Study → the scale of its results."""
     artefacts = (read_json(path) for path in reference.glob("artefacts/*/*.json"))
     return {a["study"]: a["scale"] for a in artefacts}
 
@@ -173,7 +162,8 @@ def main(arguments: Sequence[str]) -> int:
         match list(arguments):
             case ["keep", folder, *studies] if studies:
                 keep(Path(folder), studies)
-                write_readme()
+                readme, ledger = ROOT / "README.md", pd.read_csv(REFERENCE / "ledger.csv")
+                write_atomically(readme, with_summary(readme.read_text(), summary(ledger)))
                 sys.stdout.write(f"results/reference: {size() / 1e6:.1f} MB\n")
                 return 0
             case ["keep-bench", folder]:

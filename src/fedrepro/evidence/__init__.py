@@ -1,1 +1,1 @@
-"""Evidence: tidy tables, intervals, claims and their verdicts. It knows numbers, never a simulator."""
+"""Tidy tables, intervals, claims and their verdicts. Nothing here imports the simulator."""

@@ -1,4 +1,4 @@
-"""What a reader must know beside the results: settings that we had to assume, and errata of the papers."""
+"""Settings that we had to assume, and errata of the papers."""
 
 from __future__ import annotations
 
@@ -76,19 +76,18 @@ def _ends_with(key: str, parts: Iterable[str]) -> bool:
     return any(f".{key}".endswith(f".{part}") for part in parts)
 
 
-def errata(ledger: Path, listed: Path | None) -> list[dict[str, str]]:
-    """What is wrong in the papers of the ledger's studies: the claims that the papers themselves contradict, with the
-    numbers, then what the file `listed` (config/errata.yaml) has beside them: study, place, statement, reason."""
+def errata(ledger: Path, studies: Iterable[Path]) -> list[dict[str, str]]:
+    """Errors in the papers of the ledger's studies, as study, place, statement and reason: the claims that the papers
+    themselves contradict, then the errata.yaml of each study. studies: folders config/studies/<study>."""
     if not ledger.exists():
         return []
-    rows = pd.read_csv(ledger)
-    judged = rows[rows["verdict"] == "contradicted by the source"]
-    more = {}
-    if listed is not None and listed.exists():
-        validate(more := read_yaml(listed), "errata", listed)
-    found = []
+    folders, rows = {folder.name: folder for folder in studies}, pd.read_csv(ledger)
+    judged = rows[rows["verdict"] == "contradicted by the source"].astype({"source": str})
+    judged = judged.rename(columns={"source": "place"})[["study", "place", "statement", "reason"]]
+    found: list[dict[str, str]] = []
     for study in dict.fromkeys(rows["study"]):
-        mine = judged.loc[judged["study"] == study, ["source", "statement", "reason"]]
-        entries = mine.astype({"source": str}).rename(columns={"source": "place"}).to_dict("records")
-        found += [{"study": study, **entry} for entry in [*entries, *more.get(study, [])]]
+        found += judged[judged["study"] == study].to_dict("records")
+        if study in folders and (listed := folders[study] / "errata.yaml").is_file():
+            validate(entries := read_yaml(listed), "errata", listed)
+            found += [{"study": study, **entry} for entry in entries]
     return found

@@ -1,4 +1,4 @@
-"""Claims files: config/studies/<study>/claims.yaml, read and checked. Nothing here imports pandas."""
+"""Claims files, config/studies/<study>/claims.yaml: reading and checking. Nothing here imports pandas."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fedrepro.evidence.expressions import check_expression
 
 
 def load_claims(path: str | Path) -> dict[str, Any]:
-    """The claims file, valid by the schema, with sound expressions and no id twice; else UserError."""
-    claims = read_yaml(Path(path))
+    """The claims file; UserError where it breaks the schema, repeats an id or has an invalid expression."""
+    claims: dict[str, Any] = read_yaml(Path(path))
 
     def by_id(place: list[Any]) -> list[Any]:
         if len(place) < 2 or not isinstance(claims["claims"][place[1]], dict):
@@ -21,7 +21,7 @@ def load_claims(path: str | Path) -> dict[str, Any]:
         return [claims["claims"][place[1]].get("id", f"claim {place[1] + 1}"), *place[2:]]
 
     validate(claims, "claims", path, place=by_id)
-    seen = set()
+    seen: set[str] = set()
     for claim in claims["claims"]:
         if claim["id"] in seen:
             raise UserError(f"{path}: claims: the id '{claim['id']}' is there twice")
@@ -36,11 +36,7 @@ def load_claims(path: str | Path) -> dict[str, Any]:
 
 def quantities_of(claim: Any) -> Iterator[tuple[str, str]]:
     """(experiment, algorithm or "") of every quantity in a claim."""
-    if isinstance(claim, dict):
-        if "experiment" in claim:
-            yield str(claim["experiment"]), str(claim.get("algorithm", ""))
-        for value in claim.values():
-            yield from quantities_of(value)
-    elif isinstance(claim, list):
-        for value in claim:
-            yield from quantities_of(value)
+    if isinstance(claim, dict) and "experiment" in claim:
+        yield str(claim["experiment"]), str(claim.get("algorithm", ""))
+    for value in claim.values() if isinstance(claim, dict) else claim if isinstance(claim, list) else ():
+        yield from quantities_of(value)

@@ -1,8 +1,7 @@
 """Numbers over seeds: comparisons up to rounding, the 95 % interval of a mean, rank correlation.
 
-The 95 % interval of a mean is the percentile bootstrap over seeds. It is never wider than the values seen, so
-with few seeds it covers less than it says: for normal numbers 50 % with 2 seeds, 75 % with 3, 84 % with 5 and
-90 % with 10.
+The 95 % interval is the percentile bootstrap over seeds. It never exceeds the range of the values, so with few seeds
+it covers less than 95 %: for normal numbers 50 % with 2 seeds, 75 % with 3, 84 % with 5 and 90 % with 10.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 DRAWS = 2000
-# Sums in another order differ in the last digits; a verdict must not hang on them.
+# Sums in another order differ in the last digits; no verdict may depend on these.
 ROUNDING = 1e-9
 
 
@@ -62,20 +61,20 @@ class Interval:
 
 
 def interval(x: np.ndarray, name: str) -> Interval:
-    """Percentile bootstrap of the mean of `x`, one number a seed; `name` seeds the draws."""
+    """Percentile bootstrap of the mean of `x`, one number per seed; `name` seeds the draws."""
     if len(x) < 2:
         return Interval(float(x[0]) if len(x) else math.nan, math.nan, math.nan, len(x))
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
     means = np.random.default_rng(seed).choice(x, size=(DRAWS, len(x))).mean(axis=1)
-    # A mean of equal numbers can miss them by a rounding error: the interval stays inside what was seen.
+    # The mean of equal numbers can differ from them by rounding: the interval stays within the range of `x`.
     low, high = np.clip(np.quantile(means, [0.025, 0.975]), np.min(x), np.max(x))
     return Interval(float(np.mean(x)), float(low), float(high), len(x))
 
 
 def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float:
-    """Spearman's ρ of two vectors of one length; 0 where either is constant, as there is no trend to see."""
+    """Spearman's ρ of two vectors of one length; 0 where either is constant: no trend."""
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0
-    from scipy.stats import spearmanr  # here: it takes a second to import, and few claims are trends
+    from scipy.stats import spearmanr  # here: importing it takes a second, and few claims are trends
 
     return float(spearmanr(x, y).statistic)

@@ -1,4 +1,4 @@
-"""The ledger: a verdict for every published claim, decided by one rule a kind from one number a seed.
+"""The ledger: a verdict for every published claim. One rule per kind, one number per seed.
 
 `ci` is the 95 % bootstrap interval of the mean over seeds (intervals.py), the band is published ± tolerance.
 
@@ -13,13 +13,13 @@
 - consistency: the paper's own numbers give the stated one within the tolerance → reproduced, else
   contradicted by the source, or not reproduced where measured numbers (means over seeds) take part.
 
-All kinds: too small a scale, or anything missing → not tested. One seed → not tested (but every_seed and
+All kinds: scale too small, or anything missing → not tested. One seed → not tested (except every_seed and
 consistency). Diverged runs (flagged, or with a non-finite value) are left out and counted in the reason;
 where the favoured method diverged in more than half of its runs → not reproduced; no seed left → not tested.
 Measured on real data by the paper but not by us: reproduced → direction; value, and consistency of measured
-numbers → not tested, as a number on a stand-in speaks neither for nor against a number on the real set.
+numbers → not tested, because a number on a stand-in says nothing about a number on the real set.
 
-The column `ours` is mean ± standard deviation over seeds; ci_low, ci_high are of what the rule decides on.
+The column `ours` is mean ± standard deviation over seeds; ci_low and ci_high bound the number that the rule uses.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fedrepro.core.experiment import SCALES
 from fedrepro.errors import UserError, nearest
-from fedrepro.evidence import quantities
 from fedrepro.evidence.expressions import evaluate
 from fedrepro.evidence.intervals import Interval, at_least, difference, interval, within
-from fedrepro.evidence.quantities import Measured, Untested, measure
+from fedrepro.evidence.quantities import Measured, Quantity, Untested, label, measure, number_of, spread
 from fedrepro.files import write_atomically
 
 COLUMNS = [
@@ -45,8 +45,10 @@ COLUMNS = [
 ]
 VERDICTS = ("reproduced", "direction", "not reproduced", "contradicted by the source", "not tested")
 REPRODUCED, DIRECTION, NOT_REPRODUCED, CONTRADICTED, NOT_TESTED = VERDICTS
-DATA = ("real", "synthetic", "standin")  # a claim over several tables carries the last of these that it meets
+DATA = ("real", "synthetic", "standin")  # a claim over several tables carries the last of these that occurs
 Finding = tuple[str, str]  # verdict, reason
+Claim = dict[str, Any]
+Tidy = dict[str, pd.DataFrame]  # "study/experiment" → tidy table
 
 
 def rule_value(ci: Interval, published: float, tolerance: float, direction: dict[str, float]) -> Finding:
@@ -65,7 +67,7 @@ def rule_value(ci: Interval, published: float, tolerance: float, direction: dict
 
 
 def rule_ordering(ci: Interval, margin: float, published: float | None, tolerance: float) -> Finding:
-    """`ci` of the advantage of the better one; `published`, its printed size, may be None."""
+    """`ci` of the advantage of the better method; `published`, its printed size, may be None."""
     if ci.above(margin):
         agrees = published is None or ci.inside(published, tolerance)
         band = "" if published is None else f", {'' if agrees else 'not '}within {published:.4g} ± {tolerance:.4g}"
@@ -87,7 +89,7 @@ def rule_threshold(ci: Interval, limit: float, at_most: bool) -> Finding:
 
 
 def rule_every_seed(x: np.ndarray, limit: float, at_most: bool, seeds: int) -> Finding:
-    """`x` holds one number a seed that has one, of `seeds` seeds that were run."""
+    """`x`: the numbers of the seeds that have one, out of `seeds` that were run."""
     words = f"{'at most' if at_most else 'at least'} {limit:.4g}, worst {x.max() if at_most else x.min():.4g}"
     failing = sum(not (at_least(limit, value) if at_most else at_least(value, limit)) for value in x)
     if failing:
@@ -112,8 +114,8 @@ def rule_consistency(result: float, stated: float, tolerance: float, measured: b
     return REPRODUCED if within(result, stated, tolerance) else disagree, words
 
 
-def judge(claims: dict, tables: dict[str, pd.DataFrame], published: pd.DataFrame | None, scale: str) -> pd.DataFrame:
-    """The ledger of one claims file, a row a claim in file order; `tables` keyed by "study/experiment"."""
+def judge(claims: Claim, tables: Tidy, published: pd.DataFrame | None, scale: str) -> pd.DataFrame:
+    """The ledger of one claims file, one row per claim in file order."""
     if scale not in SCALES:
         raise UserError(f"scale '{scale}' is not valid{nearest(scale, SCALES)}")
     rows = [_judge_claim(claim, claims["study"], tables, published, scale) for claim in claims["claims"]]
@@ -127,9 +129,9 @@ def merge(ledgers: Iterable[Path], out: Path) -> None:
     write_atomically(out, merged.to_csv(index=False))
 
 
-def _judge_claim(claim: dict, study: str, tables: dict, published: pd.DataFrame | None, scale: str) -> dict:
+def _judge_claim(claim: Claim, study: str, tables: Tidy, published: pd.DataFrame | None, scale: str) -> dict[str, Any]:
     """One row of the ledger."""
-    row = dict.fromkeys(COLUMNS, "") | {key: claim[key] for key in ("source", "kind", "statement")}
+    row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {key: claim[key] for key in ("source", "kind", "statement")}
     row |= {"claim": f"{study}/{claim['id']}", "study": study, "scale": scale, "seeds": 0}
     row |= {"ci_low": math.nan, "ci_high": math.nan}
     try:
@@ -154,18 +156,18 @@ def _judge_claim(claim: dict, study: str, tables: dict, published: pd.DataFrame 
     return row
 
 
-def _comparison(claim: dict, number: float | None, study: str, tables: dict) -> dict:
+def _comparison(claim: Claim, number: Any, study: str, tables: Tidy) -> dict[str, Any]:
     """The columns of a claim decided over seeds; two quantities are paired over their common seeds."""
     first, second = _quantities(claim)
     favoured = measure(tables, study, first)
-    x, ours, methods = favoured.values.to_numpy(), quantities.spread(favoured.values), [("", favoured)]
+    x, ours, methods = favoured.values.to_numpy(), spread(favoured.values), [("", favoured)]
     if second:
         other = measure(tables, study, second)
         seeds = sorted(set(favoured.values.index) & set(other.values.index))
         left, right = favoured.values.loc[seeds].to_numpy(), other.values.loc[seeds].to_numpy()
         x = difference(*((right, left) if claim.get("by") == "lower" else (left, right)))
-        names = quantities.label(first, second), quantities.label(second, first)
-        ours = f"{names[0]} {quantities.spread(left)}, {names[1]} {quantities.spread(right)}"
+        names = label(first, second), label(second, first)
+        ours = f"{names[0]} {spread(left)}, {names[1]} {spread(right)}"
         methods = [(f" of {names[0]}", favoured), (f" of {names[1]}", other)]
     ci = interval(x, f"{study}/{claim['id']}")
     verdict, reason = _decide(claim, number, x, ci, favoured)
@@ -176,11 +178,11 @@ def _comparison(claim: dict, number: float | None, study: str, tables: dict) -> 
     return columns | {"verdict": verdict, "reason": reason}
 
 
-def _decide(claim: dict, number: float | None, x: np.ndarray, ci: Interval, favoured: Measured) -> Finding:
-    """What holds for all kinds over seeds, then the kind's rule."""
+def _decide(claim: Claim, number: Any, x: np.ndarray, ci: Interval, favoured: Measured) -> Finding:
+    """The conditions common to all kinds over seeds, then the kind's rule."""
     every_seed, at_most, tolerance = claim.get("every_seed"), "at_most" in claim, claim.get("tolerance", {})
     tolerance = tolerance.get("absolute", tolerance.get("relative", 0.0) * abs(number or 0.0))
-    limit = claim.get("at_most", claim.get("at_least"))
+    limit: Any = claim.get("at_most", claim.get("at_least"))
     limit = 0.0 if isinstance(limit, dict) else limit
     if every_seed and favoured.diverged:
         return NOT_REPRODUCED, "it must hold in every seed, and a diverged run does not"
@@ -199,12 +201,14 @@ def _decide(claim: dict, number: float | None, x: np.ndarray, ci: Interval, favo
             return rule_ordering(ci, claim.get("margin", 0.0), number, tolerance)
         case "threshold":
             return rule_threshold(ci, limit, at_most)
-        case "trend":
+        case _:
             return rule_trend(ci, claim["direction"] == "rising")
 
 
-def _consistency(claim: dict, stated: float, study: str, tables: dict, published: pd.DataFrame | None) -> dict:
-    """The columns of a claim on printed numbers, or on measured ones by their means over seeds."""
+def _consistency(
+    claim: Claim, stated: float, study: str, tables: Tidy, published: pd.DataFrame | None
+) -> dict[str, Any]:
+    """The columns of a claim on printed numbers, or on means of measured ones over seeds."""
     numbers, measured = {}, []
     for name, ref in claim["numbers"].items():
         if isinstance(ref, dict):
@@ -213,7 +217,7 @@ def _consistency(claim: dict, stated: float, study: str, tables: dict, published
                 raise Untested(f"no seed is left for '{name}'{measured[-1].losses()}")
             numbers[name] = float(measured[-1].values.mean())
         else:
-            numbers[name], _ = quantities.number_of(ref, study, published)
+            numbers[name], _ = number_of(ref, study, published)
     try:
         result = evaluate(claim["expression"], numbers)
     except ValueError as error:
@@ -225,31 +229,31 @@ def _consistency(claim: dict, stated: float, study: str, tables: dict, published
 
 
 def _data(methods: Iterable[Measured]) -> str:
-    """The weakest data that the methods ran on, `published` where there is no method."""
+    """The weakest kind of data that the methods ran on; `published` without methods."""
     return max((data for method in methods for data in method.data), key=DATA.index, default="published")
 
 
-def _quantities(claim: dict) -> tuple[dict, dict | None]:
-    """The favoured quantity, and the one that it is held against, if any."""
+def _quantities(claim: Claim) -> tuple[Quantity, Quantity | None]:
+    """The favoured quantity, and the one that it is compared with, if any."""
     if claim["kind"] == "ordering":
         return claim["better"], claim["worse"]
     limit = claim.get("at_most", claim.get("at_least"))
     return claim["ours"], limit if isinstance(limit, dict) else None
 
 
-def _printed(claim: dict, study: str, published: pd.DataFrame | None) -> tuple[float | None, str]:
-    """The printed number that the rule needs, if any, and the column `published`."""
+def _printed(claim: Claim, study: str, published: pd.DataFrame | None) -> tuple[Any, str]:
+    """The printed number that the rule needs (None: it needs none), and the column `published`."""
     ref = claim.get("published", claim.get("published_id", claim.get("stated")))
-    number, text = (None, "") if ref is None else quantities.number_of(ref, study, published)
+    number, text = (None, "") if ref is None else number_of(ref, study, published)
     match claim["kind"]:
         case "ordering":
-            better, worse = _quantities(claim)
+            better, worse = claim["better"], claim["worse"]
             sign, by = ">" if claim["by"] == "higher" else "<", f" by {text}" * bool(text)
-            text = f"{quantities.label(better, worse)} {sign} {quantities.label(worse, better)}{by}"
+            text = f"{label(better, worse)} {sign} {label(worse, better)}{by}"
         case "threshold":
             ours, other = _quantities(claim)
             sign, limit = ("≤", claim["at_most"]) if "at_most" in claim else ("≥", claim["at_least"])
-            text = f"{sign} {quantities.label(other, ours) if other else f'{limit:.6g}'}"
+            text = f"{sign} {label(other, ours) if other else f'{limit:.6g}'}"
         case "trend":
             text = f"{claim['direction']} with {claim['ours']['along']}"
     return number, text

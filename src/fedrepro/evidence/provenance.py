@@ -1,4 +1,4 @@
-"""What a result was made from: code, versions, machine."""
+"""What a result was made with: code, versions, machine."""
 
 from __future__ import annotations
 
@@ -17,29 +17,17 @@ from typing import Any
 from fedrepro.core.config import ROOT
 from fedrepro.files import sha256
 
-PACKAGES = (
-    "fedrepro",
-    "torch",
-    "numpy",
-    "scipy",
-    "pandas",
-    "networkx",
-    "gpytorch",
-    "scikit-learn",
-    "snakemake",
-)
+PACKAGES = ["fedrepro", "torch", "numpy", "scipy", "pandas", "networkx", "gpytorch", "scikit-learn", "snakemake"]
 
 
 def code_sha256(files: Iterable[str]) -> str:
-    """One hash over the names and contents of library files (paths relative to the checkout)."""
-    digest = hashlib.sha256()
-    for name in sorted(files):
-        digest.update(f"{name}:{sha256(ROOT / name)};".encode())
-    return digest.hexdigest()
+    """One hash of the names and contents of library files (paths relative to the checkout)."""
+    listed = "".join(f"{name}:{sha256(ROOT / name)};" for name in sorted(files))
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 def commit() -> str:
-    """The checkout's commit, with `+` where tracked files were changed since; `unknown` outside git."""
+    """The checkout's commit, with `+` where tracked files have changed; `unknown` outside git."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=20)
@@ -73,7 +61,7 @@ def peak_memory_mb() -> float:
 
 
 def cluster_job() -> str | None:
-    """The id of the cluster's job that this process runs in, if it runs in one."""
+    """The id of the cluster job that this process runs in, if any."""
     return os.environ.get("SLURM_JOB_ID")
 
 

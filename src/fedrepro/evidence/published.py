@@ -1,4 +1,4 @@
-"""What the papers print: config/studies/<study>/published.csv, the one place that has these numbers."""
+"""Numbers that the papers print: config/studies/<study>/published.csv."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 
 class Printed(NamedTuple):
-    """A number of a table, and its spread over runs (not a number where none is printed)."""
+    """A printed number and its spread over runs (NaN where none is printed)."""
 
     value: float
     spread: float
@@ -19,6 +19,6 @@ class Printed(NamedTuple):
 
 
 def read_printed(path: Path) -> dict[str, Printed]:
-    """Id → number, of all that a study's file has."""
+    """Id → number, for every row of a study's file."""
     table = pd.read_csv(path)
     return {row.id: Printed(row.value, row.spread) for row in table.itertuples()}

@@ -1,10 +1,9 @@
-"""Quantities of a claim: one number a seed from rows of a tidy table, or a published number; and their words.
+"""Quantities of a claim: one number per seed from a tidy table, or a published number; and their wording.
 
-A quantity picks rows and reduces them to one number a seed (`std` divides by n). Its `setting` holds the
-pairs that a run's setting must contain. Rows are never mixed by accident: where several settings or splits
-fit, or rows of single clients (groups) stand beside overall rows, it must say which. `all` takes every
-setting, every single client or group; `max` and `min` run over all settings unasked, as a worst case does.
-`seconds` is the time that a run took, from the manifests.
+A quantity selects rows and reduces them to one number per seed (`std` divides by n). Its `setting` holds the pairs
+that a run's setting must contain. Rows are never mixed by accident: where several settings or splits match, or both
+single clients (groups) and overall rows, the claim must choose. `all` takes every setting, or every single client or
+group; `max` and `min` cover all settings by default, as worst cases. `seconds` is a run's time, from the manifests.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,18 +21,19 @@ from fedrepro.evidence.intervals import rank_correlation
 
 RUN = ["setting", "seed"]
 NONE = {"group": "", "client": -1}
-# Over clients the spread is that of the population at hand, hence ddof 0.
-REDUCE = {name: name for name in ("mean", "median", "max", "min")} | {"std": lambda x: x.std(ddof=0)}
+# The clients are the whole population, hence ddof 0.
+REDUCE: dict[str, Any] = {n: n for n in ("mean", "median", "max", "min")} | {"std": lambda x: x.std(ddof=0)}
 MIN_TREND_POINTS = 3
+Quantity = dict[str, Any]
 
 
 class Untested(Exception):
-    """A claim cannot be decided; the text is the reason."""
+    """The claim cannot be decided; the text gives the reason."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Finite `values` by seed. A run is a setting and a seed; `absent` seeds have a sound run, no value."""
+    """Finite `values` by seed. A run is a setting and a seed; `absent` seeds have a sound run but no value."""
 
     values: pd.Series
     seeds: int
@@ -42,13 +43,13 @@ class Measured:
     data: frozenset[str]
 
     def losses(self, of: str = "") -> str:
-        """Words on what is left out, to append to a reason; `of` names the method."""
+        """Text on what is left out, to append to a reason; `of` names the method."""
         words = f"; {self.diverged} of {self.runs} runs{of} diverged" if self.diverged else ""
         return words + f"; {self.absent} of {self.seeds} seeds{of} without a value" * bool(self.absent)
 
 
-def measure(tables: Mapping[str, pd.DataFrame], study: str, quantity: dict) -> Measured:
-    """One number a seed: what its rows reduce to or, with `along`, their rank correlation with that."""
+def measure(tables: Mapping[str, pd.DataFrame], study: str, quantity: Quantity) -> Measured:
+    """One number per seed: its reduced rows or, with `along`, their rank correlation with that setting or round."""
     key, along = f"{study}/{quantity['experiment']}", quantity.get("along")
     if key not in tables:
         raise Untested(f"there is no table {key}{near(key, tables)}")
@@ -68,7 +69,7 @@ def measure(tables: Mapping[str, pd.DataFrame], study: str, quantity: dict) -> M
 
     rows = _keep(rows, "metric", quantity["metric"], key)
     for column in ("split", "group", "client"):
-        # Splits are never averaged; clients and groups may be, but not together with the overall rows.
+        # Splits are never averaged; clients and groups may be, but not mixed with the overall rows.
         alike = NONE.get(column, rows[column].iloc[0])
         if column in quantity:
             rows = _keep(rows, column, quantity[column], key)
@@ -95,10 +96,10 @@ def measure(tables: Mapping[str, pd.DataFrame], study: str, quantity: dict) -> M
     return Measured(values, seeds, runs, len(diverged), len(sound - set(values.index)), data)
 
 
-def with_seconds(table: pd.DataFrame, manifests: Iterable[Mapping]) -> pd.DataFrame:
-    """The table with `seconds` of every run: the time of its job, shared out evenly to the runs that went together.
+def with_seconds(table: pd.DataFrame, manifests: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """The table with `seconds` of every run: the time of its job, divided evenly among the job's runs.
 
-    Time is no part of a tidy table, which is the same bytes on every run; the manifests have it.
+    Tidy tables are the same bytes on every run, so they hold no times; the manifests do.
     """
     found = []
     for manifest in manifests:
@@ -110,13 +111,13 @@ def with_seconds(table: pd.DataFrame, manifests: Iterable[Mapping]) -> pd.DataFr
 
 
 def near(name: object, candidates: Iterable[str]) -> str:
-    """`; did you mean …?` where a candidate is close, else nothing: a reason has no room for a list."""
+    """`; did you mean …?` where a candidate is close, else nothing: a list would be too long for a reason."""
     hint = nearest(name, candidates)
     return hint if hint.startswith("; did you mean") else ""
 
 
 def _listed(column: pd.Series) -> str:
-    """The first few values of a column, in words."""
+    """The first few values of a column."""
     values = [f"'{value}'" for value in sorted(column.unique())]
     return ", ".join(values[:4]) + ", …" * (len(values) > 4)
 
@@ -131,7 +132,7 @@ def _keep(rows: pd.DataFrame, column: str, wanted: object, key: str) -> pd.DataF
 
 
 def _keep_setting(rows: pd.DataFrame, wanted: str, key: str) -> pd.DataFrame:
-    """The rows of the setting `wanted`, or else of all settings that contain its pairs."""
+    """The rows of the setting `wanted`, else of all settings that contain its pairs."""
     settings, pairs = rows["setting"].unique(), set(wanted.split(","))
     fitting = [s for s in settings if s == wanted] or [s for s in settings if pairs <= set(s.split(","))]
     if not fitting:
@@ -140,7 +141,7 @@ def _keep_setting(rows: pd.DataFrame, wanted: str, key: str) -> pd.DataFrame:
 
 
 def _keep_round(rows: pd.DataFrame, which: str | int, key: str) -> pd.DataFrame:
-    """The rows of one round (`last` and `first` are each run's own) or of all."""
+    """The rows of one round (`last` and `first` are per run) or of all rounds."""
     if which == "all":
         return rows
     if which in ("last", "first"):
@@ -171,17 +172,16 @@ def _positions(rows: pd.DataFrame, along: str, key: str) -> pd.Series:
 
 
 def number_of(ref: float | str, study: str, published: pd.DataFrame | None) -> tuple[float, str]:
-    """A number, or the published one with the id `ref`; and in words, with its printed spread."""
+    """A number, or the published one with the id `ref`; and its text, with the printed spread."""
     value, deviation = ref, math.nan
     if isinstance(ref, str):
-        ids = [] if published is None else published["id"].tolist()
-        if ids.count(ref) != 1:
-            words = "stands more than once" if ref in ids else "is not"
-            hint = "" if ref in ids else near(ref, ids)
-            raise Untested(f"the id '{ref}' {words} in config/published/{study}.csv{hint}")
-        row = published.iloc[ids.index(ref)]
-        value, deviation = pd.to_numeric(row[["value", "spread"]], errors="coerce")
-    if not math.isfinite(value):
+        found = pd.DataFrame(columns=["id"]) if published is None else published
+        rows = found[found["id"] == ref]
+        if len(rows) != 1:
+            words, hint = ("stands more than once", "") if len(rows) else ("is not", near(ref, found["id"]))
+            raise Untested(f"the id '{ref}' {words} in config/studies/{study}/published.csv{hint}")
+        value, deviation = pd.to_numeric(rows[["value", "spread"]].iloc[0], errors="coerce")
+    if not math.isfinite(float(value)):
         raise Untested(f"the published number '{ref}' has no value")
     return float(value), f"{value:.6g}" + (f" ± {deviation:.4g}" if math.isfinite(deviation) else "")
 
@@ -193,9 +193,9 @@ def spread(values: Sequence[float]) -> str:
     return f"{np.mean(values):.4g}" + (f" ± {np.std(values, ddof=1):.2g}" if len(values) > 1 else "")
 
 
-def label(quantity: dict, other: dict) -> str:
-    """What tells a quantity from another: its algorithm, or else the selectors that differ."""
-    differing = [key for key in quantity if quantity[key] != other.get(key)]
+def label(quantity: Quantity, other: Quantity) -> str:
+    """A quantity's algorithm; where `other` has the same, with the selectors that differ."""
+    name, differing = str(quantity["algorithm"]), [key for key in quantity if quantity[key] != other.get(key)]
     if "algorithm" in differing or not differing:
-        return quantity["algorithm"]
-    return f"{quantity['algorithm']} ({', '.join(str(quantity[key]) for key in differing)})"
+        return name
+    return f"{name} ({', '.join(str(quantity[key]) for key in differing)})"

@@ -1,4 +1,4 @@
-"""What a curve over rounds does apart from its trend."""
+"""Roughness of a curve over rounds."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-MIN_POINTS = 5  # of a curve, for its third differences to have a spread
+MIN_POINTS = 5  # fewer give no spread of third differences
 
 
 def roughness(values: np.ndarray) -> float:
     """Deviation of the third differences over √20; NaN for fewer than MIN_POINTS values.
 
-    Third differences remove any quadratic trend, so that falling is no roughness. Of independent noise of deviation s
-    they have the deviation √20·s: then this is s.
+    Third differences remove any quadratic trend. For independent noise of deviation s they have the deviation √20·s,
+    so the roughness is s.
     """
     if len(values) < MIN_POINTS:
         return math.nan

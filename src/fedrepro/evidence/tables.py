@@ -24,8 +24,7 @@ RUN = ["algorithm", "setting", "seed"]
 
 
 class Tables(dict[str, pd.DataFrame]):
-    """The input of an artefact: each experiment's tidy table by name, its samples as `<name>.data`, and the paper's
-    printed numbers by id."""
+    """Inputs of an artefact: tidy tables by experiment, samples as `<experiment>.data`, and printed numbers by id."""
 
     def __init__(
         self,
@@ -85,7 +84,7 @@ def _settings_of_older(manifest: Mapping[str, Any], table: pd.DataFrame) -> dict
 def rows(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:
     """The rows of one metric, further filtered by column values."""
     asked = [(table[column] == value).to_numpy() for column, value in {"metric": metric, **where}.items()]
-    return table[np.logical_and.reduce(asked)]  # once: taking out rows takes longer than finding them
+    return table[np.logical_and.reduce(asked)]  # one selection: selecting rows takes longer than finding them
 
 
 def final(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:

@@ -1,1 +1,1 @@
-"""What a reader sees: figures, tables, notebooks and the page."""
+"""Figures, tables, notebooks and the page."""

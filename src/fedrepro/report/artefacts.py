@@ -1,9 +1,10 @@
-"""The figures and tables on the page: picture or rows, downloads, and where each comes from."""
+"""The figures and tables on the page: picture or rows, downloads, provenance."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from fedrepro.report.formats import (
     DATA_LABELS,
@@ -21,16 +22,16 @@ from fedrepro.report.formats import (
 )
 from fedrepro.report.gather import as_dict, as_dicts, parse_csv, read
 
-# A csv or svg above this is linked by its path instead: a page of 100 MB opens in no browser.
+# A larger csv or svg is linked by its path: no browser opens a page of 100 MB.
 MAX_EMBED_BYTES = 4_000_000
 
 
 def read_artefacts(
-    results: Path, page_folder: Path, manifests: dict[str, dict], problems: list[str], *, embed: bool = True
-) -> list[dict]:
+    results: Path, page_folder: Path, manifests: dict[str, dict[str, Any]], problems: list[str], *, embed: bool = True
+) -> list[dict[str, Any]]:
     """Every artefact with picture or table, downloads and provenance; the paper's own first, in its order.
 
-    Without `embed` the page carries the pictures that it shows, and links to the files beside it for the rest.
+    Without `embed` the page contains only the pictures it shows, and links to all other files.
     """
     artefacts = []
     for path in sorted(results.glob("artefacts/*/*.json")):
@@ -39,20 +40,18 @@ def read_artefacts(
             continue
         name = f"{path.parent.name}/{path.stem}"
         kind = "table" if info.get("kind") == "table" else "figure"
-        source = as_text(info.get("source"))
+        texts = {key: as_text(info.get(key)) for key in ("title", "caption", "source", "scale", "seeds")}
         files = {suffix: path.with_suffix(f".{suffix}") for suffix in MIME}
         picture = picture_of(files) if kind == "figure" else None
+        data = info.get("data")
         artefact = {
+            **texts,
             "id": name,
             "study": path.parent.name,
-            "title": as_text(info.get("title")) or name,
-            "caption": as_text(info.get("caption")),
+            "title": texts["title"] or name,
             "kind": kind,
-            "added": source == "added",
-            "source": source,
-            "scale": as_text(info.get("scale")),
-            "data": data_labels(info.get("data") if isinstance(info.get("data"), list) else [info.get("data")]),
-            "seeds": as_text(info.get("seeds")),
+            "added": texts["source"] == "added",
+            "data": data_labels(data if isinstance(data, list) else [data]),
             "diverged": int(as_float(info.get("diverged"))),
             "picture": picture,
             "broad": kind == "table" or (picture is not None and picture["width"] > 1.8 * picture["height"] > 0),
@@ -65,25 +64,25 @@ def read_artefacts(
     return sorted(artefacts, key=lambda item: (item["added"], natural(item["id"])))
 
 
-def picture_of(files: dict[str, Path]) -> dict | None:
-    """{uri, width, height} of the png, or of the svg where there is no png; None without either."""
+def picture_of(files: dict[str, Path]) -> dict[str, Any] | None:
+    """{uri, width, height} of the png, else of the svg; None without either."""
     for suffix in ("png", "svg"):
         if files[suffix].is_file():
             content = files[suffix].read_bytes()
-            # The size in a png's header lets the browser keep the place free until the picture is decoded.
+            # Given the size in the png's header, the browser reserves the space before it decodes the picture.
             sized = suffix == "png" and content[12:16] == b"IHDR"
             width, height = (int.from_bytes(content[at : at + 4], "big") if sized else 0 for at in (16, 20))
             return {"uri": data_uri(content, suffix), "width": width, "height": height}
     return None
 
 
-def table_of(path: Path, root: Path, problems: list[str]) -> dict | None:
-    """{head, rows: [[(shown, exact)]], numeric: [bool a column], total} of a csv file, cut at MAX_ROWS."""
+def table_of(path: Path, root: Path, problems: list[str]) -> dict[str, Any] | None:
+    """{head, rows: [[(shown, exact)]], numeric: [bool per column], total} of a csv file, cut at MAX_ROWS."""
     rows = read(path, root, parse_csv, problems)
     if not rows:
         return None
     head, total = rows[0], len(rows) - 1
-    # Lines may be of unequal length in a file that somebody has edited.
+    # Lines of an edited file may differ in length.
     body = [(row + [""] * len(head))[: len(head)] for row in rows[1 : MAX_ROWS + 1]]
     columns = [[row[at] for row in body] for at in range(len(head))]
     shown = [short_numbers(column) for column in columns]
@@ -95,62 +94,45 @@ def table_of(path: Path, root: Path, problems: list[str]) -> dict | None:
     }
 
 
-def downloads_of(name: str, files: dict[str, Path], page_folder: Path, *, has_picture: bool, embed: bool) -> list[dict]:
-    """{suffix, file, url, beside} for each file there is.
+def downloads_of(
+    name: str, files: dict[str, Path], page_folder: Path, *, has_picture: bool, embed: bool
+) -> list[dict[str, Any]]:
+    """{suffix, file, url, beside} of each file; `beside`: linked, not embedded.
 
-    The url of a png that the page already shows is empty: the script takes it from the picture, so that the
-    page does not carry every picture twice.
+    The url of a png that the page shows is empty: the script takes it from the picture, so no picture is stored twice.
     """
     downloads = []
-    for suffix in ("csv", "svg", "png"):
-        path = files[suffix]
-        if not path.is_file():
-            continue
+    for suffix, path in ((suffix, files[suffix]) for suffix in ("csv", "svg", "png") if files[suffix].is_file()):
         shown = suffix == "png" and has_picture
         beside = not shown and (not embed or (suffix != "png" and path.stat().st_size > MAX_EMBED_BYTES))
-        if beside:
-            url = relative_url(path, page_folder)
-        elif shown:
-            url = ""
-        else:
-            url = data_uri(path.read_bytes(), suffix)
+        url = "" if shown else relative_url(path, page_folder) if beside else data_uri(path.read_bytes(), suffix)
         downloads.append({"suffix": suffix, "file": f"{name}.{suffix}".replace("/", "_"), "url": url, "beside": beside})
     return downloads
 
 
-def _real_files(source: dict) -> dict:
-    """The real files behind a data set, with the checksums they were verified by."""
-    found = as_dict(source.get("found"))
-    files = sorted((as_text(name), as_text(value)) for name, value in as_dict(found.get("files")).items())
-    return {"files": files, "sample": found.get("complete") is False}
+def _pairs(value: object) -> list[tuple[str, str]]:
+    return sorted((as_text(key), as_text(item)) for key, item in as_dict(value).items())
 
 
-def _provenance(info: dict, manifests: dict[str, dict]) -> dict:
-    """The chain artefact → code and inputs → runs → data; a run is completed from its manifest."""
-    runs, data = [], {}
+def _provenance(info: dict[str, Any], manifests: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The chain artefact → code and inputs → runs → data; manifests complete the runs."""
+    runs: list[dict[str, str]] = []
+    data: dict[str, dict[str, Any]] = {}
     for run in as_dicts(info.get("runs")):
         path = as_text(run.get("path"))
         manifest = manifests.get(path, {})
         source = as_dict(manifest.get("data"))
-        kind = DATA_LABELS.get(as_text(source.get("kind")), as_text(source.get("kind")))
+        kind, found = as_text(source.get("kind")), as_dict(source.get("found"))
         checksum = as_text(run.get("data_sha256") or source.get("sha256"))
-        known = {"name": as_text(source.get("name")), "kind": kind, "sha256": checksum, **_real_files(source)}
         if checksum and not data.get(checksum, {}).get("name"):
-            data[checksum] = known
-        runs.append(
-            {
-                "path": path,
-                "experiment": as_text(run.get("experiment")),
-                "algorithm": as_text(run.get("algorithm")),
-                "seconds": duration(run.get("seconds", manifest.get("seconds"))),
-                "config": as_text(manifest.get("config_sha256")),
-                "code": as_text(manifest.get("code_sha256")),
-                "commit": as_text(manifest.get("commit")),
-                "data": checksum,
-            }
-        )
+            about = {"name": as_text(source.get("name")), "kind": DATA_LABELS.get(kind, kind), "sha256": checksum}
+            data[checksum] = {**about, "files": _pairs(found.get("files")), "sample": found.get("complete") is False}
+        named = {key: as_text(run.get(key)) for key in ("experiment", "algorithm")}
+        named |= {key: as_text(manifest.get(f"{key}_sha256")) for key in ("config", "code")}
+        named |= {"path": path, "commit": as_text(manifest.get("commit")), "data": checksum}
+        runs.append({**named, "seconds": duration(run.get("seconds", manifest.get("seconds")))})
     return {
-        "code": sorted((as_text(key), as_text(value)) for key, value in as_dict(info.get("code")).items()),
+        "code": _pairs(info.get("code")),
         "inputs": [(as_text(item.get("path")), as_text(item.get("sha256"))) for item in as_dicts(info.get("inputs"))],
         "runs": runs,
         "data": list(data.values()),

@@ -1,30 +1,24 @@
-"""What the runs took: time, memory, machines, versions; and which of them diverged."""
+"""Cost of the runs: time, memory, machines, versions; and which runs diverged."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from fedrepro.report.formats import MAX_ROWS, as_float, as_text, duration, natural
-from fedrepro.report.gather import as_dict, as_dicts
+from fedrepro.report.gather import as_dict, as_dicts, as_list
 
 
-def cost_of(runs: list[dict], studies: list[str]) -> dict:
+def cost_of(runs: list[dict[str, Any]], studies: list[str]) -> dict[str, Any]:
     """Time, memory and machines of the runs, by study and by (experiment, algorithm); diverged runs."""
-    diverged = [
-        {
-            "experiment": as_text(run["experiment"]),
-            "algorithm": as_text(run["algorithm"]),
-            **{key: as_text(item.get(key)) for key in ("setting", "seed", "round")},
-        }
-        for run in runs
-        for item in as_dicts(run.get("diverged"))
-    ]
+    keys = ("experiment", "algorithm", "setting", "seed", "round")
+    lost = [{**run, **item} for run in runs for item in as_dicts(run.get("diverged"))]
+    diverged = [{key: as_text(item.get(key)) for key in keys} for item in lost]
     by_study = []
     for study in studies:
-        ours = [run for run in runs if run["study"] == study]
-        if not ours:
+        if not (ours := [run for run in runs if run["study"] == study]):
             continue
-        groups: dict[tuple[str, str], list[dict]] = {}
+        groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for run in ours:
             groups.setdefault((as_text(run["experiment"]), as_text(run["algorithm"])), []).append(run)
         rows = [{"experiment": key[0], "algorithm": key[1], **_row(group)} for key, group in groups.items()]
@@ -46,10 +40,10 @@ def cost_of(runs: list[dict], studies: list[str]) -> dict:
     }
 
 
-def _row(runs: list[dict]) -> dict:
-    """One line of the cost tables for several jobs together."""
+def _row(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """One line of the cost tables, for several jobs together."""
     seconds = [as_float(run.get("seconds")) for run in runs]
-    seeds = {as_text(seed) for run in runs for seed in (run.get("seeds") if isinstance(run.get("seeds"), list) else [])}
+    seeds = {as_text(seed) for run in runs for seed in as_list(run.get("seeds"))}
     strategies = {as_text(run.get("strategy")) for run in runs} - {""}
     return {
         "jobs": len(runs),
@@ -64,16 +58,20 @@ def _row(runs: list[dict]) -> dict:
     }
 
 
-def _machine(run: dict) -> str:
+def _machine(run: dict[str, Any]) -> str:
     machine = as_dict(run.get("machine"))
-    parts = [as_text(machine.get("cpu"))]
-    if machine.get("cores"):
-        parts.append(f"{as_text(machine['cores'])} cores")
-    if machine.get("memory_gb"):
-        parts.append(f"{as_float(machine['memory_gb']):.3g} GB memory")
-    parts.append(as_text(machine.get("system")))
-    if run.get("device"):
-        parts.append(f"device {as_text(run['device'])}")
-    if run.get("threads"):
-        parts.append(f"{as_text(run['threads'])} thread{'' if run['threads'] == 1 else 's'} a job")
-    return ", ".join(filter(None, parts)) or "not recorded"
+    cores, memory, device, threads = (
+        machine.get("cores"),
+        machine.get("memory_gb"),
+        run.get("device"),
+        run.get("threads"),
+    )
+    known = [
+        as_text(machine.get("cpu")),
+        cores and f"{as_text(cores)} cores",
+        memory and f"{as_float(memory):.3g} GB memory",
+        as_text(machine.get("system")),
+        device and f"device {as_text(device)}",
+        threads and f"{as_text(threads)} thread{'' if threads == 1 else 's'} a job",
+    ]
+    return ", ".join(filter(None, known)) or "not recorded"

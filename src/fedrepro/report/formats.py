@@ -1,4 +1,4 @@
-"""Values as a reader sees them: texts, numbers, durations, labels, addresses; and the order of names."""
+"""Values as the page shows them: texts, numbers, durations, labels, addresses; and the order of names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 MAX_ROWS = 200  # of any table on the page
@@ -16,7 +17,7 @@ MIME = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv;charset=utf
 
 
 def as_text(value: object) -> str:
-    """Anything that JSON can hold, as one line for a reader."""
+    """Any JSON value as one line of text."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -28,10 +29,10 @@ def as_text(value: object) -> str:
     return str(value)
 
 
-def as_float(value: object) -> float:
-    """The number, or 0.0 for what is no finite number."""
+def as_float(value: Any) -> float:
+    """The number, or 0.0 for anything but a finite number."""
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = float(value)
     except (TypeError, ValueError):
         return 0.0
     return number if math.isfinite(number) else 0.0
@@ -46,7 +47,7 @@ def is_number(text: str) -> bool:
 
 
 def short_number(text: str) -> str:
-    """A long number at four significant digits; a short one and other text stay as they are; nan is empty."""
+    """A long number at four significant digits; a short one and other text unchanged; nothing for nan."""
     text = text.strip()
     if not is_number(text):
         return text
@@ -55,11 +56,11 @@ def short_number(text: str) -> str:
         return ""
     if len(text) <= 7 or not math.isfinite(value):
         return text
-    return f"{value:,.0f}" if abs(value) >= 10_000 and abs(value) < 1e12 else f"{value:.4g}"
+    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def short_numbers(column: list[str]) -> list[str]:
-    """The cells of a column; one number of decimals for all where they are numbers of similar size."""
+    """The cells of a column; numbers of similar size share their number of decimals."""
     sizes = [abs(float(cell)) for cell in column if cell and is_number(cell)]
     sizes = [size for size in sizes if size > 0 and math.isfinite(size)]
     similar = bool(sizes) and max(sizes) < 1000 * min(sizes)
@@ -70,7 +71,7 @@ def short_numbers(column: list[str]) -> list[str]:
 
 
 def duration(seconds: object) -> str:
-    """`0.4 s`, `12 s`, `3 min 20 s`, `2 h 05 min`; a dash where it is not known."""
+    """`0.4 s`, `12 s`, `3 min 20 s`, `2 h 05 min`; a dash where unknown."""
     if seconds is None:
         return "–"
     value = as_float(seconds)
@@ -89,10 +90,10 @@ def natural(text: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", text) if part]
 
 
-def data_labels(names: Iterable[object]) -> list[dict]:
-    """{css, text} for each kind of data; the stand-in first, because a reader must not miss it."""
-    names = sorted({as_text(name) for name in names} - {""}, key=lambda name: (name != "standin", name))
-    return [{"css": name if name in DATA_LABELS else "other", "text": DATA_LABELS.get(name, name)} for name in names]
+def data_labels(names: Iterable[object]) -> list[dict[str, str]]:
+    """{css, text} of each kind of data; the stand-in first, because a reader must not miss it."""
+    kinds = sorted({as_text(name) for name in names} - {""}, key=lambda kind: (kind != "standin", kind))
+    return [{"css": kind if kind in DATA_LABELS else "other", "text": DATA_LABELS.get(kind, kind)} for kind in kinds]
 
 
 def data_uri(content: bytes, suffix: str) -> str:
@@ -100,5 +101,5 @@ def data_uri(content: bytes, suffix: str) -> str:
 
 
 def relative_url(path: Path, folder: Path) -> str:
-    """Address of `path` as seen from a page in `folder`."""
+    """Address of `path` relative to a page in `folder`."""
     return quote(Path(os.path.relpath(path, folder)).as_posix())

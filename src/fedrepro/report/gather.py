@@ -1,6 +1,6 @@
-"""Reading what lies in the results folder; a missing or broken file is never a crash.
+"""Reading the results folder; a missing or broken file is never a crash.
 
-`problems` collects a sentence for every file that is there but could not be read.
+`problems` collects one sentence per file that could not be read.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from fedrepro.report.formats import as_text
 
 
-def read(path: Path, root: Path, parse: Callable[[str], object], problems: list[str]) -> object | None:
-    """`parse` of the file's text; None where there is no file, or a broken one (then a sentence is kept)."""
+def read(path: Path, root: Path, parse: Callable[[str], Any], problems: list[str]) -> Any:
+    """`parse` of the file's text; None where the file is missing, or broken (then `problems` grows)."""
     if not path.is_file():
         return None
     try:
@@ -27,44 +27,43 @@ def read(path: Path, root: Path, parse: Callable[[str], object], problems: list[
 
 
 def parse_csv(text: str) -> list[list[str]]:
-    """Rows of strings, blank lines left out."""
+    """Rows of strings, without blank lines."""
     return [row for row in csv.reader(io.StringIO(text, newline="")) if row]
 
 
-def as_dicts(value: object) -> list[dict]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def as_list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
-def as_dict(value: object) -> dict:
+def as_dicts(value: object) -> list[dict[str, Any]]:
+    return [item for item in as_list(value) if isinstance(item, dict)]
+
+
+def as_dict(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
 def read_records(results: Path, name: str, keys: tuple[str, ...], problems: list[str]) -> list[dict[str, str]] | None:
     """A JSON list of flat records as texts; None where the file is missing or broken."""
     records = read(results / name, results, json.loads, problems)
-    if records is None:
-        return None
-    return [{key: as_text(record.get(key)) for key in keys} for record in as_dicts(records)]
+    texts = [{key: as_text(record.get(key)) for key in keys} for record in as_dicts(records)]
+    return None if records is None else texts
 
 
 def read_failures(results: Path, problems: list[str]) -> list[dict[str, Any]]:
     """Jobs that failed: {title, log, not_run}."""
     failures = []
     for item in as_dicts(read(results / "failures.json", results, json.loads, problems)):
-        job = as_text(item.get("job") or item.get("wildcards"))
-        log, after = item.get("log_tail"), item.get("not_run")
-        failures.append(
-            {
-                "title": " · ".join(filter(None, [as_text(item.get("rule")), job])) or "a job",
-                "log": "\n".join(map(as_text, log)) if isinstance(log, list) else as_text(log),
-                "not_run": list(map(as_text, after)) if isinstance(after, list) else [],
-            }
-        )
+        names = [as_text(item.get("rule")), as_text(item.get("job") or item.get("wildcards"))]
+        log = item.get("log_tail")
+        text = "\n".join(map(as_text, log)) if isinstance(log, list) else as_text(log)
+        after = list(map(as_text, as_list(item.get("not_run"))))
+        failures.append({"title": " · ".join(filter(None, names)) or "a job", "log": text, "not_run": after})
     return failures
 
 
-def read_manifests(results: Path, problems: list[str]) -> dict[str, dict]:
-    """Manifests of runs by their path relative to `results`; other JSON files under runs/ are passed over."""
+def read_manifests(results: Path, problems: list[str]) -> dict[str, dict[str, Any]]:
+    """Manifests of runs by path relative to `results`; other JSON files under runs/ are skipped."""
     manifests = {}
     for path in sorted(results.glob("runs/**/*.json")):
         manifest = as_dict(read(path, results, json.loads, problems))

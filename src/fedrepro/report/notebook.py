@@ -1,9 +1,10 @@
-"""What the notebooks call: read results, show artefacts, tables and verdicts. Nothing here computes a result."""
+"""Helpers of the notebooks: read results, show artefacts, tables and verdicts. Nothing here computes a result."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from IPython.display import HTML, Image, Markdown, display
@@ -46,15 +47,15 @@ class Study:
         _prose(ledger[["claim", "statement", "published", "ours", "verdict", "reason"]])
 
     def summary(self) -> pd.DataFrame:
-        """How many claims have which verdict."""
+        """Number of claims by verdict."""
         return self.ledger()["verdict"].value_counts().rename("claims").to_frame()
 
     def assumed(self, config: Path) -> pd.DataFrame:
         """The settings that the paper leaves open."""
-        return pd.DataFrame(assumed_settings((config / "experiments" / self.name).glob("*.yaml")))
+        return pd.DataFrame(assumed_settings(config.glob(f"studies/{self.name}/experiments/*.yaml")))
 
     def cost(self) -> pd.DataFrame:
-        """What each training job took."""
+        """The cost of each training job."""
         rows = [
             {
                 "experiment": m["experiment"],
@@ -86,22 +87,19 @@ class Overview:
     def summary(self) -> pd.DataFrame:
         """Claims by study and verdict, with their sums."""
         ledger = self.ledger()
-        counts = pd.crosstab(ledger["study"], ledger["verdict"]).reindex(
-            index=self.studies(), columns=list(VERDICTS), fill_value=0
-        )
+        counts = _counts(ledger, "study").reindex(index=self.studies())
         counts["claims"] = counts.sum(axis=1)
         return pd.concat([counts, counts.sum().to_frame("all").T])
 
     def by_kind(self) -> pd.DataFrame:
         """Claims by kind and verdict: do orderings hold more often than numbers?"""
-        ledger = self.ledger()
-        return pd.crosstab(ledger["kind"], ledger["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
+        return _counts(self.ledger(), "kind")
 
     def untested(self) -> pd.DataFrame:
-        """Why claims have no verdict: reason, and for how many of each study."""
+        """Why claims have no verdict: reasons, counted by study."""
         ledger = self.ledger()
         left = ledger[ledger["verdict"] == "not tested"]
-        why = left["reason"].astype(str).str.split(";").str[0].rename("reason")  # what follows is the claim's own note
+        why = left["reason"].astype(str).str.split(";").str[0].rename("reason")  # the rest is the claim's own note
         return left.groupby(["study", why], sort=False).size().rename("claims").reset_index()
 
     def verdicts(self, verdict: str) -> None:
@@ -111,12 +109,12 @@ class Overview:
         _prose(chosen[["claim", "source", "statement", "published", "ours", "reason"]])
 
     def errata(self, config: Path) -> None:
-        """What is wrong in the papers themselves."""
-        _prose(pd.DataFrame(errata(self.results / "ledger.csv", config / "errata.yaml")))
+        """Errors in the papers themselves."""
+        _prose(pd.DataFrame(errata(self.results / "ledger.csv", config.glob("studies/*"))))
 
     def assumed(self, config: Path) -> pd.DataFrame:
-        """Settings that the papers leave open: how many of each study, and of how many a figure shows what they do."""
-        files = [path for study in self.studies() for path in (config / "experiments" / study).glob("*.yaml")]
+        """Settings that the papers leave open: how many per study, and for how many an artefact shows their effect."""
+        files = [path for study in self.studies() for path in config.glob(f"studies/{study}/experiments/*.yaml")]
         found = pd.DataFrame(assumed_settings(files), columns=["study", "key", "shown"])
         found["varied"] = found["shown"] != ""
         return found.groupby("study", sort=False).agg(settings=("key", "size"), varied=("varied", "sum"))
@@ -138,7 +136,12 @@ class Overview:
         return pd.DataFrame(rows).set_index("study").round(1)
 
 
-def _manifests(results: Path, study: str) -> list[dict]:
+def _counts(ledger: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Claims by a column and verdict."""
+    return pd.crosstab(ledger[by], ledger["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
+
+
+def _manifests(results: Path, study: str) -> list[dict[str, Any]]:
     return [read_json(path) for path in sorted((results / "runs" / study).rglob("*.json"))]
 
 

@@ -1,9 +1,8 @@
-"""The report: one self-contained page made from what lies in `results/<scale>/`, and from nothing else.
+"""The report: one self-contained page made from `results/<scale>/` alone.
 
-The page opens from the file system, asks the network for nothing, and carries no time stamp: the same results
-give the same bytes. Every text of a result file is shown as text (jinja2 escapes it; there is no JSON in a
-script tag, the tables of the page are the script's data). Pictures are data URIs, an SVG file is never pasted
-in as markup, and the page's own security policy runs no script but `page.js`.
+The page opens from the file system, uses no network, and has no time stamp: the same results give the same bytes.
+Texts of result files are shown as text (jinja2 escapes them; no script tag holds JSON, the script reads the page's
+tables). Pictures are data URIs, an SVG file is never markup, and the security policy allows no script but `page.js`.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -37,13 +37,12 @@ HERE = Path(__file__).parent
 
 
 def build_report(results: Path, output: Path, *, scale: str, studies: list[str], embed: bool = True) -> Path:
-    """Write the page for the folder `results` (= results/<scale>) to the file `output`, which is returned.
+    """Write the page of the folder `results` (results/<scale>) to the file `output`, and return that.
 
-    `studies` are shown in the given order; results of other studies are named but left out. An empty list
-    shows every study that has results.
+    `studies` are shown in the given order; others are named but left out. An empty list shows every study with results.
     """
     results, output = Path(results), Path(output)
-    problems: list[str] = []  # files that could not be read: said on the page, never a crash
+    problems: list[str] = []  # unreadable files: listed on the page, never a crash
     claims = read_claims(results, problems)
     manifests = read_manifests(results, problems)
     artefacts = read_artefacts(results, output.parent, manifests, problems, embed=embed)
@@ -58,13 +57,8 @@ def build_report(results: Path, output: Path, *, scale: str, studies: list[str],
     errata = read_records(results, "errata.json", ("study", "place", "statement", "reason"), problems)
 
     script, style = ((HERE / name).read_text(encoding="utf-8") for name in ("page.js", "page.css"))
-    environment = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    options: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=FileSystemLoader(HERE), undefined=StrictUndefined, **options)
     page = environment.get_template("page.html.j2").render(
         artefacts=artefacts,
         assumed=read_records(results, "assumed.json", ASSUMED, problems),

@@ -1,12 +1,14 @@
-"""One look for all figures: sizes, colours that colour-blind readers can tell apart, intervals, tables."""
+"""One style for all figures: sizes, colours that colour-blind readers can tell apart, bands, tables."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib
+from cycler import cycler
 
 matplotlib.use("Agg")
 
@@ -24,24 +26,26 @@ from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, 
 #: Okabe & Ito's palette, in the order in which curves are drawn
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 PUBLISHED = {"color": "#000000", "linestyle": (0, (1, 2)), "linewidth": 1.2}
-#: what the function of a figure returns: the figure, and the numbers in it
+#: returned by the function of a figure: the figure and its numbers
 Drawn = tuple[Figure, pd.DataFrame]
-#: of a federation's picture: bars that are told apart, entries of a legend
+#: a literal that matplotlib's types do not list
+NO_LAYOUT: Any = "none"
+#: in the picture of a federation: the most bars drawn one by one, the most entries of a legend
 FEW_CLIENTS, FEW_CLASSES = 40, 12
 
-STYLE = {
+STYLE: Any = {
     "figure.dpi": 110,
     "savefig.dpi": 160,
     "font.size": 9,
     "axes.titlesize": 9.5,
-    "axes.titley": 1.0,  # said, it is not looked for again and again: no figure has ticks above
+    "axes.titley": 1.0,  # fixed, else matplotlib searches for it: no figure has ticks on top
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
     "grid.color": "#dddddd",
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
-    "axes.prop_cycle": matplotlib.cycler(color=COLOURS),
+    "axes.prop_cycle": cycler(color=COLOURS),
     "legend.frameon": False,
     "legend.fontsize": 8,
     "lines.linewidth": 1.4,
@@ -52,15 +56,17 @@ STYLE = {
 
 
 def figure(
-    rows: int = 1, columns: int = 1, width: float = 7.0, height: float = 2.8, **options
+    rows: int = 1, columns: int = 1, width: float = 7.0, height: float = 2.8, **options: Any
 ) -> tuple[Figure, np.ndarray]:
     """A figure in the common style and its axes [rows, columns]."""
     plt.rcParams.update(STYLE)
     return plt.subplots(rows, columns, figsize=(width, height * rows), squeeze=False, **options)
 
 
-def band(axes: Axes, table: pd.DataFrame, x: str, label: str | None = None, colour=None, **style) -> pd.DataFrame:
-    """Median over the seeds with the band from the smallest to the largest; returns what was drawn."""
+def band(
+    axes: Axes, table: pd.DataFrame, x: str, label: str | None = None, colour: str | None = None, **style: Any
+) -> pd.DataFrame:
+    """Draw the median over seeds, with a band from minimum to maximum; returns the drawn numbers."""
     summary = table.groupby(x)["value"].agg(median="median", low="min", high="max").reset_index()
     (line,) = axes.plot(summary[x], summary["median"], label=label, color=colour, **style)
     axes.fill_between(summary[x], summary["low"], summary["high"], color=line.get_color(), alpha=0.18, linewidth=0)
@@ -86,36 +92,34 @@ def save(fig: Figure, kind: str) -> bytes:
 
 
 def _lay_out(fig: Figure) -> None:
-    """Find every place, once: left to `savefig`, it would be done for each kind, and beside it the figure drawn in
-    vain."""
+    """Lay the figure out once; `savefig` would do it for each kind, and draw the figure once more each time."""
     engine = fig.get_layout_engine()
     if engine is None:
         return
     for axes in fig.axes:
         for spine in axes.spines.values():
-            spine.set_in_layout(False)  # its extent is that of the ticks, which are measured themselves
+            spine.set_in_layout(False)  # its extent is that of the ticks, which are measured anyway
         for axis in (axes.xaxis, axes.yaxis):
             if not axis.get_label_text():
-                axis.set_label_coords(0.5, 0.5)  # none: else its place is looked for beside all ticks
+                axis.set_label_coords(0.5, 0.5)  # no label: skip the search for its position
             for ticks in (axis.major, axis.minor):
                 if type(ticks.formatter) is LogFormatterSciNotation:
                     ticks.formatter = PowerFormatter.like(ticks.formatter, axis)
-    fig.dpi = plt.rcParams["savefig.dpi"]  # what is measured now is known when the picture is drawn
+    fig.dpi = plt.rcParams["savefig.dpi"]  # so that the measurements hold for the saved picture
     engine.execute(fig)
     with matplotlib.rc_context({"figure.constrained_layout.use": False}):
         fig.set_layout_engine(None)
 
 
 class PowerFormatter(LogFormatterSciNotation):
-    """Powers of ten as plain text, 10⁻³, where matplotlib's are a formula each: these take longer to read than all of
-    the rest to draw."""
+    """Powers of ten as plain text, 10⁻³. Matplotlib writes formulas, which take longer to parse than all drawing."""
 
     SMALL = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
     FORMULA = re.compile(r"\$\\mathdefault\{(?:(?P<factor>[-\d.]+)\\times)?(?P<sign>-?)10\^\{(?P<power>-?\d+)\}\}\$")
 
     @classmethod
     def like(cls, other: LogFormatterSciNotation, axis: Axis) -> PowerFormatter:
-        """One that writes the ticks of `axis` where `other` would."""
+        """A formatter of the ticks of `axis` in place of `other`."""
         mine = cls()
         mine.__dict__.update(other.__dict__)
         mine.set_axis(axis)
@@ -132,13 +136,13 @@ class PowerFormatter(LogFormatterSciNotation):
 
 
 def table_figure(table: pd.DataFrame, title: str) -> Figure:
-    """A table as a picture, for places that show pictures only."""
+    """A table as a picture, for viewers that show pictures only."""
     plt.rcParams.update(STYLE)
     cells = [[_cell(v) for v in row] for row in table.itertuples(index=False)]
     columns = zip(table.columns, *cells, strict=True)
-    letters = np.array([2 + max(len(str(cell)) for cell in column) for column in columns])  # each as wide as it needs
+    letters = np.array([2 + max(len(str(cell)) for cell in column) for column in columns])  # widths
     width, height = max(4.0, 0.075 * letters.sum()), 0.4 + 0.2 * (len(table) + 1)
-    fig = Figure(figsize=(width, height), layout="none")  # every place is known: nothing to be laid out
+    fig = Figure(figsize=(width, height), layout=NO_LAYOUT)  # all positions are known
     left = (np.cumsum(letters) - letters) / letters.sum() * (1 - 0.2 / width) + 0.1 / width
     fig.text(0.1 / width, 1 - 0.16 / height, title, fontsize=STYLE["axes.titlesize"], va="center")
     for line, row in enumerate([list(table.columns), *cells]):
@@ -151,14 +155,14 @@ def table_figure(table: pd.DataFrame, title: str) -> Figure:
 
 
 def federation_figure(rows: Sequence[np.ndarray], labels: np.ndarray | None, groups: Sequence[str]) -> Figure:
-    """Who holds what: samples by client, and of which class where there are classes (labels: integers [n]).
+    """Samples by client, and by class where `labels` are classes (integers [n]).
 
-    Few clients with few classes are bars, stacked by class; else sizes, above a map of classes by clients where there
-    are classes. Groups, where there are any, have colours.
+    Few clients with few classes are bars, stacked by class; else sizes, with a map of classes by clients below where
+    there are classes. Groups have colours.
     """
-    sizes = np.array([len(held) for held in rows])
-    classes = labels is not None and labels.ndim == 1 and np.issubdtype(labels.dtype, np.integer)
-    counts = _class_counts(rows, labels) if classes else None
+    sizes, counts = np.array([len(held) for held in rows]), None
+    if labels is not None and labels.ndim == 1 and np.issubdtype(labels.dtype, np.integer):
+        counts = _class_counts(rows, labels)
     if counts is not None and len(rows) <= FEW_CLIENTS and len(counts) <= FEW_CLASSES:
         fig, axes = figure(height=2.6)
         _draw_stacks(axes[0, 0], counts, groups)
@@ -170,7 +174,7 @@ def federation_figure(rows: Sequence[np.ndarray], labels: np.ndarray | None, gro
         fig, axes = figure(height=2.4)
         _draw_sizes(axes[0, 0], sizes, groups)
     else:
-        fig, axes = figure(height=2.4, layout="none")  # of the plainest, of which there are many, the places are known
+        fig, axes = figure(height=2.4, layout=NO_LAYOUT)  # the most frequent figure: its positions are known
         fig.subplots_adjust(left=0.095, right=0.985, bottom=0.19, top=0.955)
         _draw_sizes(axes[0, 0], sizes, groups)
     axes[0, 0].set(ylabel="training samples")
@@ -184,7 +188,7 @@ def federation_figure(rows: Sequence[np.ndarray], labels: np.ndarray | None, gro
 
 
 def _class_counts(rows: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray:
-    """Samples of each class at each client: [classes, clients], up to the largest label."""
+    """Samples by class and client: [classes, clients], up to the largest label."""
     counts = np.zeros((int(labels.max(initial=0)) + 1, len(rows)), dtype=int)
     owner = np.repeat(np.arange(len(rows)), [len(held) for held in rows])
     np.add.at(counts, (labels[np.concatenate(rows)], owner), 1)
@@ -197,24 +201,24 @@ def _group_colours(groups: Sequence[str]) -> list[str]:
 
 
 def _draw_stacks(axes: Axes, counts: np.ndarray, groups: Sequence[str]) -> None:
-    """Bars by client, stacked by class; the groups as marks under the bars."""
+    """Bars by client, stacked by class; marks under the bars show the groups."""
     clients = np.arange(counts.shape[1])
     shades = plt.get_cmap("viridis")(np.linspace(0, 1, len(counts)))
     bottom = np.zeros(len(clients))
     for number, (held, shade) in enumerate(zip(counts, shades, strict=True)):
-        style = {"color": shade, "width": 0.9, "linewidth": 0.3, "edgecolor": "white"}
+        style: dict[str, Any] = {"color": shade, "width": 0.9, "linewidth": 0.3, "edgecolor": "white"}
         axes.bar(clients, held, bottom=bottom, label=str(number), **style)
         bottom += held
     axes.grid(axis="x", visible=False)
     axes.legend(title="class", reverse=True, loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.2)
     if groups:
         axes.tick_params(axis="x", length=0, pad=9)
-        at = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 3}
+        at: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 3}
         axes.scatter(clients, np.full(len(clients), -0.035), s=22, marker="s", c=_group_colours(groups), **at)
 
 
 def _draw_sizes(axes: Axes, sizes: np.ndarray, groups: Sequence[str]) -> None:
-    """Bars by client in the groups' colours; an outline for each group where single bars would be too thin."""
+    """Bars by client in the groups' colours; one outline per group where bars would be too thin."""
     colours = np.array(_group_colours(groups) if groups else [COLOURS[0]] * len(sizes))
     if len(sizes) <= FEW_CLIENTS:
         axes.bar(np.arange(len(sizes)), sizes, color=colours, width=0.9, linewidth=0)
@@ -226,10 +230,10 @@ def _draw_sizes(axes: Axes, sizes: np.ndarray, groups: Sequence[str]) -> None:
 
 
 def _draw_map(fig: Figure, axes: Axes, counts: np.ndarray) -> None:
-    """Samples by class and client as shades, white where there is none."""
+    """Samples by class and client as shades; white means none."""
     shown = np.ma.masked_equal(counts, 0)
     largest = max(1, int(counts.max()))
-    norm = PowerNorm(0.5, vmin=0, vmax=largest)  # a class that a client has little of is to be seen beside the largest
+    norm = PowerNorm(0.5, vmin=0, vmax=largest)  # small counts stay visible
     image = axes.imshow(shown, cmap="viridis_r", norm=norm, aspect="auto", origin="lower", interpolation="none")
     axes.set(ylabel="class")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))

@@ -1,9 +1,9 @@
-"""An artefact's files: picture, numbers, and the chain of what it was made from."""
+"""An artefact's files: picture, numbers and provenance."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 from fedrepro.core import parts
 from fedrepro.data.dataset import load
 from fedrepro.evidence.published import read_printed
-from fedrepro.evidence.tables import Tables
+from fedrepro.evidence.tables import RUN, Tables
 from fedrepro.files import read_json, sha256, write_atomically, write_json
 from fedrepro.report import plotting
 
@@ -27,9 +27,9 @@ def render_artefact(
     code: Sequence[str],
     out: Path,
 ) -> None:
-    """Write `out`.csv, .svg, .png and .json. `out` lies in results/<scale>/artefacts/<study>/.
+    """Write `out`.csv, .svg, .png and .json, in results/<scale>/artefacts/<study>/.
 
-    The drawing function gets `Tables`: each experiment's table, the samples it asks for, and the printed numbers.
+    The drawing function gets `Tables`: the experiments' tables, the declared samples, and the printed numbers.
     """
     study, name = spec["id"].split("/")
     draw = getattr(importlib.import_module(parts.artefact_module(study, name)), name)
@@ -40,10 +40,8 @@ def render_artefact(
     for kind in ("svg", "png"):
         write_atomically(out.with_suffix(f".{kind}"), plotting.save(picture, kind))
     write_atomically(out.with_suffix(".csv"), numbers.to_csv(index=False))
-    write_json(
-        out.with_suffix(".json"),
-        provenance_of(spec, scale, frames, [*tables, *samples], manifests, code, out),
-    )
+    about = provenance_of(spec, scale, frames, [*tables, *samples], manifests, code, out.parents[2])
+    write_json(out.with_suffix(".json"), about)
 
 
 def _samples(path: Path) -> pd.DataFrame:
@@ -55,27 +53,24 @@ def _samples(path: Path) -> pd.DataFrame:
     return pd.DataFrame({**columns, **marks, "seed": max(seed, 0)})
 
 
-def provenance_of(spec, scale, frames, inputs, manifests, code, out: Path) -> dict[str, Any]:
+def provenance_of(
+    spec: dict[str, Any],
+    scale: str,
+    frames: Mapping[str, pd.DataFrame],
+    inputs: Sequence[Path],
+    manifests: Sequence[Path],
+    code: Sequence[str],
+    root: Path,
+) -> dict[str, Any]:
     """What the artefact shows and what it was made from, down to the data's checksums."""
-    root = out.parents[2]
     runs = []
     for path in manifests:
-        manifest = read_json(path)
-        about = {k: manifest[k] for k in ("experiment", "algorithm", "shard", "seconds", "commit", "code_sha256")}
-        data = manifest["data"]
-        runs.append(
-            {
-                "path": str(path.relative_to(root)),
-                **about,
-                "sha256": sha256(path.with_suffix(".parquet")),
-                "data": data["name"],
-                "data_kind": data["kind"],
-                "data_sha256": data["sha256"],
-                "federation_sha256": manifest["federation_sha256"],
-            }
-        )
+        run = read_json(path)
+        kept = ("experiment", "algorithm", "shard", "seconds", "commit", "code_sha256", "federation_sha256")
+        data = {"data": run["data"]["name"], "data_kind": run["data"]["kind"], "data_sha256": run["data"]["sha256"]}
+        files = {"path": str(path.relative_to(root)), "sha256": sha256(path.with_suffix(".parquet"))}
+        runs.append({**{key: run[key] for key in kept}, **data, **files})
     all_rows = pd.concat(frames.values()) if frames else pd.DataFrame(columns=["data", "seed", "diverged"])
-    run = ["experiment", "algorithm", "setting", "seed"]
     diverged = all_rows.loc[all_rows["diverged"].astype(bool)]
     return {
         "artefact": spec["id"],
@@ -84,7 +79,7 @@ def provenance_of(spec, scale, frames, inputs, manifests, code, out: Path) -> di
         "scale": scale,
         "data": sorted(all_rows["data"].unique()),
         "seeds": int(all_rows["seed"].nunique()),
-        "diverged": len(diverged[run].drop_duplicates()) if len(diverged) else 0,
+        "diverged": len(diverged.drop_duplicates(["experiment", *RUN])) if len(diverged) else 0,
         "code": {name: sha256(Path(name)) for name in code},
         "inputs": [{"path": str(p.relative_to(root)), "sha256": sha256(p)} for p in inputs],
         "runs": runs,

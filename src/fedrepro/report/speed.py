@@ -1,13 +1,14 @@
-"""How fast it is: the last `make bench`, from its folder."""
+"""Speed: the tables and figures of the last `make bench`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from fedrepro.report.artefacts import downloads_of, picture_of, table_of
 from fedrepro.report.formats import MIME
 
-#: file of the bench → what it is
+#: file of the bench → (title, caption)
 PARTS = {
     "engine": (
         "A round beside other simulators and bare code",
@@ -25,21 +26,23 @@ PARTS = {
         "last one's end; of training also what its rounds take alone.",
     ),
     "gp": ("Gaussian processes, all runs at once, beside one gpytorch model at a time", ""),
+    "gp_growth": ("What a round of Gaussian processes costs as devices become many", "Time of the processor."),
     "linear": ("Linear models at their published size", ""),
     "data": ("Reading and making the data", ""),
 }
 
 
-def read_speed(results: Path, page_folder: Path, problems: list[str], *, embed: bool) -> list[dict]:
-    """What is there of the bench: beside the studies' results, or in the folder above, where `make bench` writes."""
+def read_speed(results: Path, page_folder: Path, problems: list[str], *, embed: bool) -> list[dict[str, Any]]:
+    """The bench in the results folder, else in the folder above, where `make bench` writes."""
     folder = next((f for f in (results / "bench", results.parent / "bench") if f.is_dir()), None)
+    if folder is None:
+        return []
     parts = []
-    for name, (title, caption) in PARTS.items() if folder else ():
+    for name, (title, caption) in PARTS.items():
         files = {suffix: folder / f"{name}.{suffix}" for suffix in MIME}
-        table, picture = table_of(files["csv"], folder.parent, problems), picture_of(files)
-        if table:
+        if table := table_of(files["csv"], folder.parent, problems):
+            picture = picture_of(files)
             downloads = downloads_of(f"bench/{name}", files, page_folder, has_picture=picture is not None, embed=embed)
-            parts.append(
-                {"title": title, "caption": caption, "table": table, "picture": picture, "downloads": downloads}
-            )
+            texts = {"title": title, "caption": caption}
+            parts.append({**texts, "table": table, "picture": picture, "downloads": downloads})
     return parts

@@ -1,4 +1,4 @@
-"""The growth bench measures rounds of the sizes that it says, and draws them."""
+"""The growth bench measures rounds of the given sizes, and draws them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from fedrepro.bench.growth import draw, measure, times
 
 
 def test_every_size_has_its_row_and_the_smallest_is_the_unit():
-    table = measure(2, drawn=(2, 4), total=(10, 20), devices=(1, 2))
-    assert table["size"].tolist() == [2, 4, 10, 20, 1, 2]
-    assert table.groupby("what", sort=False)["times_the_smallest"].first().tolist() == [1, 1, 1]
+    table = measure(2, drawn=(2, 4), total=(10, 20))
+    assert table["size"].tolist() == [2, 4, 10, 20]
+    assert table.groupby("what", sort=False)["times_the_smallest"].first().tolist() == [1, 1]
     assert (table["median_s"] > 0).all()
-    assert len(draw(table).axes) == 3
+    assert table["bytes_a_client_beyond_its_data"].notna().tolist() == [False, False, False, True]
+    assert len(draw(table).axes) == 2
 
 
 def test_sizes_take_turns():

@@ -1,4 +1,4 @@
-"""The benchmark runs what it says it compares."""
+"""The benchmark runs the systems that it compares."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from fedrepro.bench import rounds, runs
-from fedrepro.core import streams
+from fedrepro.core import parts, streams
 from fedrepro.core.model import build
-from fedrepro.models import MODELS
 
 
 def test_every_system_is_measured_and_the_bare_ones_have_no_overhead():
@@ -19,7 +18,7 @@ def test_every_system_is_measured_and_the_bare_ones_have_no_overhead():
     assert all(r["apart"] < 1e-6 for r in rows[2:])
 
 
-def test_a_system_is_told_with_the_threads_that_it_is_fastest_with():
+def test_a_system_is_shown_with_its_fastest_number_of_threads():
     times = {("fedrepro, loop", 1): [2.0, 2.0], ("fedrepro, loop", 2): [1.0, 1.0], ("bare loop", 1): [0.9, 0.9]}
     ours, bare = rounds.rows_of("a case", times)
     assert (ours["threads"], ours["median_s"], ours["ratio"]) == (2, 1.0, 1.0)
@@ -29,7 +28,7 @@ def test_a_system_is_told_with_the_threads_that_it_is_fastest_with():
 
 def test_both_bare_rounds_compute_the_same_model():
     torch.manual_seed(0)
-    model = build(MODELS["softmax"], (6,), 10, streams.torch_generator("bench", 0, "init"))
+    model = build(parts.model("softmax"), (6,), 10, streams.torch_generator("bench", 0, "init"))
     start = [p.detach().clone() for p in model.parameters()]
     x, y = torch.randn(3, 5, 4, 6), torch.randint(0, 10, (3, 5, 4))
     total = [torch.zeros_like(p) for p in start]
@@ -44,7 +43,7 @@ def test_a_whole_run_ends():
 
 
 def test_the_engine_ends_where_code_by_hand_does():
-    """One client a batch: the order of batches cannot matter."""
+    """One batch per client: the order of batches cannot matter."""
     case = rounds.Case("softmax", (6,), clients=4, steps=1, batch=5)
     by_hand = rounds.by_hand(case, 3)
     found = rounds.engine_model(case, 3)

@@ -33,5 +33,5 @@ def test_shares_are_of_the_time_of_all_cores(tmp_path):
 
 
 def test_a_folder_without_a_run_is_named(tmp_path):
-    with pytest.raises(UserError, match="there is no benchmark of a job"):
+    with pytest.raises(UserError, match="no benchmark of a job"):
         workflow.measure(tmp_path, cores=2)

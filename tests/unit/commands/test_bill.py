@@ -1,4 +1,4 @@
-"""The bill of materials: every line of the lock, and what the packages say of their licence."""
+"""The bill of materials: every line of the lock, and the licences that packages declare."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_every_line_of_the_lock_is_a_component_with_its_address(tmp_path):
         "pkg:pypi/colorama@0.4.6",
     ]
     assert components[2]["properties"] == [{"name": "python:marker", "value": "sys_platform == 'win32'"}]
-    assert "licenses" not in components[0]  # another version than the one that is installed: nothing is known of it
+    assert "licenses" not in components[0]  # not the installed version: its licence is unknown
 
 
 def test_the_lock_of_this_checkout_is_whole_and_its_licences_are_known():
@@ -39,7 +39,7 @@ def test_a_line_that_is_not_pinned_is_an_error(tmp_path):
 
 
 def test_no_package_of_the_lock_has_a_licence_that_asks_more_than_ours_gives():
-    """Strong copyleft would bind whoever passes the whole on; the weak kind (LGPL, MPL) does not."""
+    """Strong copyleft would bind anyone who redistributes the package; weak copyleft (LGPL, MPL) does not."""
     strong = [
         (c["name"], text)
         for c in bill.bill()["components"]

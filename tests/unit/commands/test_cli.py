@@ -1,4 +1,4 @@
-"""The command for people who do not think in snakemake."""
+"""The command for people who do not know snakemake."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import sys
 import pytest
 import yaml
 
-from fedrepro.algorithms import ALGORITHMS
 from fedrepro.commands import cli
-from fedrepro.core.config import ROOT
+from fedrepro.core import parts
+from fedrepro.core.config import ROOT, read_yaml
 from fedrepro.core.experiment import load_artefacts, load_experiment, load_experiments
-from fedrepro.data.datasets import DATASETS
+from fedrepro.core.study import load_studies
 from tests.configs import EXPERIMENT, changed, write_yaml
 
 ABOUT = {"title": "The line", "source": "Fig. 3(a)", "scale": "smoke", "data": ["synthetic"], "seeds": 2}
@@ -59,7 +59,8 @@ def test_everything_is_listed(capsys):
     names = {line.split()[0] for line in out.splitlines() if line.startswith("  ")}
     experiments = load_experiments(ROOT / "config", "smoke")
     studies = {e.study for e in experiments.values()}
-    assert names == studies | set(load_artefacts(ROOT / "config", experiments)) | set(ALGORITHMS) | set(DATASETS)
+    found = {*parts.modules("algorithms"), *parts.modules("datasets")}
+    assert names == studies | set(load_artefacts(ROOT / "config", experiments)) | found
 
 
 def test_one_kind_is_listed_with_what_it_is(capsys, monkeypatch):
@@ -69,6 +70,22 @@ def test_one_kind_is_listed_with_what_it_is(capsys, monkeypatch):
     line = next(line for line in lines if line.startswith("  fedprox "))
     assert line.removeprefix("  fedprox").strip().startswith("FedProx (Li et al")
     assert max(map(len, lines)) == 70
+
+
+def test_a_part_is_listed_with_the_first_sentence_of_its_module(capsys, monkeypatch, tmp_path):
+    text = '"""A method (thesis App. C): the mean\nof all. It has a second sentence.\n\nAnd a paragraph."""\n'
+    (tmp_path / "mean.py").write_text(text)
+    monkeypatch.setattr(parts, "PACKAGE", tmp_path / "fedrepro")
+    monkeypatch.setattr(parts, "modules", lambda kind: {"mean": "mean"})
+    assert told(capsys, "list", "algorithms") == "algorithms:\n  mean  A method (thesis App. C): the mean of all.\n\n"
+
+
+def test_a_study_is_listed_with_its_experiments_claims_and_paper(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    study = load_studies(ROOT / "config")["dfl"]
+    claims = len(read_yaml(study.folder / "claims.yaml")["claims"])
+    experiments = len(load_experiments(ROOT / "config", "smoke", "dfl"))
+    assert f"{experiments} experiments, {claims} claims: {study.paper}\n" in told(capsys, "list", "studies")
 
 
 def test_a_picture_is_told_by_its_place_and_a_table_is_shown(capsys, results):
@@ -99,7 +116,7 @@ def test_the_newest_results_are_shown_and_the_reference_last(capsys, results, tm
         (("show", "dfl/fig3c"), "artefact 'dfl/fig3c' is unknown; did you mean 'dfl/fig3"),
         (("show", "dfl/fig1"), "there is no result of dfl/fig1 yet: `make reproduce ONLY=dfl/fig1` makes it"),
         (("show", "dfl/fig1", "--in", "nowhere"), "nowhere: has no dfl/fig1"),
-        (("why", "xyz/a"), "claim 'xyz/a': study 'xyz' is unknown"),
+        (("why", "xyz/a"), "study 'xyz' is unknown"),
         (("why", "dfl"), "claim 'dfl' is unknown; dfl has: "),
         (("why", "dfl/servers_agre"), "claim 'dfl/servers_agre' is unknown; did you mean 'servers_agree'?"),
         (("status", "--in", "nowhere"), "nowhere: there is no such folder"),

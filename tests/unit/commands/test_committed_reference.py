@@ -8,10 +8,11 @@ import pytest
 from fedrepro.commands import reference
 from fedrepro.commands.summary import summary, with_summary
 from fedrepro.core.config import ROOT, read_yaml
-from fedrepro.core.experiment import STUDIES
-from fedrepro.evidence.ledger import load_claims
+from fedrepro.core.study import load_studies
+from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import read_json
 
+STUDIES = load_studies(ROOT / "config")
 LEDGER = pd.read_csv(reference.REFERENCE / "ledger.csv")
 MOST_BYTES = 30_000_000
 
@@ -22,7 +23,7 @@ def test_readme_shows_its_summary():
 
 
 def test_readme_shows_its_bench():
-    """A row a case in the order of engine.csv: pfl, Flower, the better code by hand, in the time of the engine."""
+    """One row per case in the order of engine.csv: pfl, Flower, the better code by hand, in the time of the engine."""
     after = (ROOT / "README.md").read_text().partition("## How fast it is")[2]
     shown = [line.split("|")[2:5] for line in after.splitlines() if line.startswith("| ")][1:]
     engine = pd.read_csv(reference.REFERENCE / "bench" / "engine.csv")
@@ -36,13 +37,13 @@ def test_readme_shows_its_bench():
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_it_judges_every_claim(study):
-    claims = load_claims(ROOT / "config" / "claims" / f"{study}.yaml")["claims"]
+    claims = load_claims(STUDIES[study].folder / "claims.yaml")["claims"]
     assert sorted(LEDGER.loc[LEDGER["study"] == study, "claim"]) == sorted(f"{study}/{c['id']}" for c in claims)
 
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_it_has_every_artefact(study):
-    for name in read_yaml(ROOT / "config" / "artefacts" / f"{study}.yaml"):
+    for name in read_yaml(STUDIES[study].folder / "artefacts.yaml"):
         assert (reference.REFERENCE / "artefacts" / study / f"{name}.csv").is_file()
 
 

@@ -1,4 +1,4 @@
-"""The plan: counts by hand, and whose pace an estimate takes."""
+"""The plan: counts by hand, and the earlier run behind an estimate."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from PIL import Image
 
 from fedrepro.commands import reference
 from fedrepro.core.config import ROOT
-from fedrepro.core.experiment import load_experiment
 from fedrepro.errors import UserError
 
 LEDGER = {
@@ -35,7 +34,7 @@ LEDGER = {
 
 (SHARD,) = load_experiment(ROOT / "config", "dfl/line", "demo").shards()
 COLOURS = np.array([[255, 255, 255], [0, 0, 0], [31, 119, 180], [214, 39, 40]], dtype=np.uint8)
-OLDER = "0-99"  # a job of seeds that are cut otherwise by now
+OLDER = "0-99"  # a job from an older division of the seeds
 
 
 def ledger(**changes) -> pd.DataFrame:
@@ -166,7 +165,7 @@ def test_the_last_bench_takes_the_place_of_an_older_one_and_is_on_the_page(kept,
 
 
 def test_without_a_run_there_is_nothing_to_check(kept, tmp_path):
-    with pytest.raises(UserError, match="there is no ledger to compare"):
+    with pytest.raises(UserError, match="no ledger to compare"):
         reference.check(tmp_path / "nothing", kept)
 
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from fedrepro.commands.summary import PAPERS, summary, with_summary
+from fedrepro.commands.summary import summary, with_summary
+from fedrepro.core.config import ROOT
+from fedrepro.core.study import load_studies
 
 LEDGER = pd.DataFrame(
     {"study": ["dfl"] * 3, "scale": ["demo"] * 3, "verdict": ["reproduced", "not tested", "reproduced"]}
 )
 
 
-def test_a_row_a_study_a_column_a_verdict():
+def test_one_row_per_study_and_one_column_per_verdict():
     head, _, row = summary(LEDGER).splitlines()
     assert head.endswith("| reproduced | direction | not reproduced | contradicted by the source | not tested |")
-    assert row == f"| `dfl` | {PAPERS['dfl']} | demo | 2 | 0 | 0 | 0 | 1 |"
+    assert row == f"| `dfl` | {load_studies(ROOT / 'config')['dfl'].paper} | demo | 2 | 0 | 0 | 0 | 1 |"
 
 
 def test_only_the_place_between_the_marks_changes():
     text = "before\n<!-- summary -->\nold\n<!-- /summary -->\nafter <!-- x -->\n"
     assert with_summary(text, "new \\1\n") == text.replace("old\n", "new \\1\n")
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="no marks"):
         with_summary("nothing", "new")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-import yaml
 
 from fedrepro.core.config import ROOT, read_yaml, validate
-from fedrepro.core.experiment import STUDIES
+from fedrepro.core.study import load_studies
 from fedrepro.errors import UserError
 from fedrepro.evidence.assumptions import assumed_settings, errata
 from tests.configs import write_yaml
 
+STUDIES = load_studies(ROOT / "config")
 FILE = """\
 title: "A line"
 dataset:
@@ -30,13 +30,13 @@ algorithms:
 
 
 def test_every_assumption_is_listed_once_with_its_full_key_and_what_varies_it(tmp_path):
-    write_yaml(tmp_path / "experiments" / "dfl" / "line.yaml", FILE)
-    again = "dataset:\n  noise: 0.5 # assumed: the paper gives none\n"
-    write_yaml(tmp_path / "experiments" / "dfl" / "ring.yaml", again)
-    write_yaml(tmp_path / "experiments" / "sa" / "toy.yaml", "rounds: 3 # assumed: few\n")
+    names = ("dfl/experiments/line", "dfl/experiments/ring", "sa/experiments/toy")
+    line, ring, toy = (tmp_path / f"{name}.yaml" for name in names)
+    write_yaml(line, FILE)
+    write_yaml(ring, "dataset:\n  noise: 0.5 # assumed: the paper gives none\n")
+    write_yaml(toy, "rounds: 3 # assumed: few\n")
     varied = "a: {varies: [noise, deep.er]}\nb: {varies: [dataset.noise]}\nc: {}\n"
-    write_yaml(tmp_path / "artefacts" / "dfl.yaml", varied)
-    line, ring, toy = (tmp_path / "experiments" / f"{name}.yaml" for name in ("dfl/line", "dfl/ring", "sa/toy"))
+    write_yaml(tmp_path / "dfl" / "artefacts.yaml", varied)
     found = assumed_settings([toy, ring, line])
     assert [(f["study"], f["key"], f["value"], f["reason"]) for f in found] == [
         ("dfl", "dataset.noise", "0.5", "the paper gives none"),
@@ -89,18 +89,19 @@ algorithms:
     assert assumed_settings([folder / "_base.yaml"]) == []
 
 
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
 def test_what_an_artefact_varies_is_an_assumption(study):
-    found = assumed_settings((ROOT / "config" / "experiments" / study).glob("*.yaml"))
-    artefacts = read_yaml(ROOT / "config" / "artefacts" / f"{study}.yaml")
+    found = assumed_settings(study.folder.glob("experiments/*.yaml"))
+    artefacts = read_yaml(study.file("artefacts.yaml"))
     for name, spec in artefacts.items():
         for part in spec.get("varies", []):
             assert any(f".{a['key']}".endswith(f".{part}") for a in found), f"{name}: {part}"
 
 
-def test_errata_are_what_the_source_contradicts_and_what_is_listed_beside(tmp_path):
-    ledger, listed = tmp_path / "ledger.csv", tmp_path / "errata.yaml"
-    assert errata(ledger, listed) == []
+def test_errata_are_what_the_source_contradicts_and_what_is_listed(tmp_path):
+    ledger, listed, other = (tmp_path / name for name in ("ledger.csv", "dfl/errata.yaml", "sa/errata.yaml"))
+    folders = [listed.parent, other.parent]
+    assert errata(ledger, folders) == []
     columns = ["study", "source", "statement", "verdict", "reason"]
     verdicts = [
         ("dfl", "§IV", "It is so.", "contradicted by the source", "3 ≠ 2"),
@@ -108,16 +109,17 @@ def test_errata_are_what_the_source_contradicts_and_what_is_listed_beside(tmp_pa
     ]
     pd.DataFrame(verdicts, columns=columns).to_csv(ledger, index=False)
     judged = {"study": "dfl", "place": "§IV", "statement": "It is so.", "reason": "3 ≠ 2"}
-    assert errata(ledger, listed) == errata(ledger, None) == [judged]
+    assert errata(ledger, folders) == errata(ledger, []) == [judged]
     entry = {"place": "eq. (1)", "statement": "i = 1, …, N", "reason": "the clients are L"}
-    listed.write_text(yaml.safe_dump({"dfl": [entry], "sa": [dict(entry)]}))
-    assert errata(ledger, listed) == [judged, {"study": "dfl", **entry}]  # sa was not run
-    listed.write_text("dfl: [{place: x}]")
-    with pytest.raises(UserError, match=r"errata.yaml: dfl\.0"):
-        errata(ledger, listed)
+    write_yaml(listed, [entry])
+    write_yaml(other, [entry])
+    assert errata(ledger, folders) == [judged, {"study": "dfl", **entry}]  # sa was not run
+    write_yaml(listed, [{"place": "x"}])
+    with pytest.raises(UserError, match=r"dfl/errata\.yaml: 0: 'statement' is missing"):
+        errata(ledger, folders)
 
 
-def test_the_listed_errata_are_whole():
-    listed = read_yaml(ROOT / "config" / "errata.yaml")
-    validate(listed, "errata", "config/errata.yaml")
-    assert set(listed) == set(STUDIES)
+@pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+def test_the_listed_errata_are_whole(study):
+    path = study.file("errata.yaml")
+    validate(read_yaml(path), "errata", path)

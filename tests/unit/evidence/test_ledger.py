@@ -18,6 +18,7 @@ from fedrepro.core.config import SCHEMAS
 from fedrepro.errors import UserError
 from fedrepro.evidence import expressions as arithmetic
 from fedrepro.evidence import intervals, ledger, quantities
+from fedrepro.evidence.claim_files import load_claims, quantities_of
 
 OURS = {"experiment": "line", "algorithm": "dfl", "metric": "loss"}
 OTHER = {**OURS, "algorithm": "fedavg"}
@@ -25,7 +26,7 @@ COMMON = {"id": "c", "source": "Fig. 1", "statement": "It is so.", "measured_on"
 
 
 def runs(values, algorithm="dfl", **columns) -> pd.DataFrame:
-    """A tidy table with one row a seed; a value that is None is a diverged run."""
+    """A tidy table with one row per seed; a value that is None is a diverged run."""
     table = pd.DataFrame(
         {
             "experiment": "dfl/line",
@@ -47,7 +48,7 @@ def runs(values, algorithm="dfl", **columns) -> pd.DataFrame:
 
 
 def curves(per_seed, positions, **columns) -> pd.DataFrame:
-    """A tidy table with a row a seed and round; `per_seed` holds a list of values for every seed."""
+    """A tidy table with one row per seed and round; `per_seed` holds one list of values per seed."""
     parts = [runs([own[i] for own in per_seed], **({"round": at} | columns)) for i, at in enumerate(positions)]
     return pd.concat(parts, ignore_index=True)
 
@@ -206,10 +207,10 @@ def test_published_id_is_looked_up_with_its_spread():
 @pytest.mark.parametrize(
     ("name", "published", "words"),
     [
-        ("epoch", PUBLISHED, "'epoch' is not in config/published/dfl.csv; did you mean 'epochs'?"),
+        ("epoch", PUBLISHED, "'epoch' is not in config/studies/dfl/published.csv; did you mean 'epochs'?"),
         ("none", PUBLISHED, "has no value"),
         ("twice", PUBLISHED, "stands more than once"),
-        ("epochs", None, "is not in config/published/dfl.csv"),
+        ("epochs", None, "is not in config/studies/dfl/published.csv"),
     ],
 )
 def test_published_id_that_cannot_be_used(name, published, words):
@@ -903,7 +904,7 @@ claims:
 def load(tmp_path, text=GOOD):
     path = tmp_path / "dfl.yaml"
     path.write_text(text, encoding="utf-8")
-    return ledger.load_claims(path)
+    return load_claims(path)
 
 
 def test_a_good_file_loads_and_is_judged(tmp_path):
@@ -991,7 +992,7 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path, old, new, words):
 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(UserError, match=r"no\.yaml: no such file"):
-        ledger.load_claims(tmp_path / "no.yaml")
+        load_claims(tmp_path / "no.yaml")
 
 
 def test_the_schema_is_valid_and_closed():
@@ -1008,9 +1009,29 @@ def test_the_schema_is_valid_and_closed():
     }
 
 
-def test_the_ledger_does_not_import_torch():
-    code = "import sys, fedrepro.evidence.ledger; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_every_quantity_of_a_claim_is_found(tmp_path):
+    found = {claim["id"]: set(quantities_of(claim)) for claim in load(tmp_path)["claims"]}
+    assert found["better"] == {("line", "dfl"), ("line", "fedavg")}
+    assert found["bound"] == {("line", "dfl")}
+    assert found["sum"] == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "left_out"),
+    [
+        ("evidence.claim_files", {"pandas", "torch"}),
+        ("evidence.ledger", {"torch", "fedrepro.core.rounds"}),
+        ("evidence.tables", {"torch", "fedrepro.core.rounds"}),
+        ("evidence.provenance", {"torch", "fedrepro.core.rounds"}),
+        ("report.page", {"torch", "fedrepro.core.rounds"}),
+        ("report.rendering", {"torch", "fedrepro.core.rounds"}),
+        ("report.notebook", {"torch", "fedrepro.core.rounds"}),
+    ],
+)
+def test_the_simulator_is_not_imported(module, left_out):
+    code = f"import sys, fedrepro.{module}; print(*(set(sys.modules) & {left_out!r}))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []
 
 
 def test_the_time_of_a_run_is_its_share_of_its_jobs():

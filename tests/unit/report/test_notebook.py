@@ -64,7 +64,7 @@ def test_sentences_are_shown_as_text(overview, monkeypatch):
 
 
 def test_assumed_settings_are_counted(overview, tmp_path):
-    folder = tmp_path / "config" / "experiments" / "dfl"
+    folder = tmp_path / "config" / "studies" / "dfl" / "experiments"
     folder.mkdir(parents=True)
     for name in ("line", "ring"):
         text = yaml.safe_dump({"rounds": 3}).replace("3", "3 # assumed: why not")

@@ -298,7 +298,7 @@ def test_studies_choose_what_is_shown(results):
     assert {"artefact/gifair/table2_2", "artefact/dfl/fig3"} <= page.ids
 
 
-def test_large_csv_is_linked_beside_the_page(results, monkeypatch):
+def test_a_large_csv_is_linked_not_embedded(results, monkeypatch):
     monkeypatch.setattr(artefacts, "MAX_EMBED_BYTES", 10)
     _, page = build(results)
     link = next(link for link in page.all("a") if link.get("download") == "dfl_fig3.csv")

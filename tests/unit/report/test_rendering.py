@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
+from fedrepro.core import parts
 from fedrepro.core.metrics import MetricLog
 from fedrepro.data.dataset import Dataset, Split, save
 from fedrepro.files import read_json, sha256, write_json
@@ -40,8 +41,8 @@ MANIFEST = {
 
 @pytest.fixture
 def toy(monkeypatch):
-    """A study whose artefacts are drawn by what a test puts here; it keeps the tables that they were given."""
-    module = types.ModuleType("fedrepro.artefacts.toy")
+    """A study with a figure and a table; the figure keeps the tables that it is given."""
+    module = types.ModuleType("toy_artefacts")
 
     def fig1(tables):
         module.given = tables
@@ -52,7 +53,8 @@ def toy(monkeypatch):
 
     module.fig1 = fig1
     module.table1 = lambda tables: pd.DataFrame({"method": ["fedavg"], "loss": [0.5]})
-    monkeypatch.setitem(sys.modules, "fedrepro.artefacts.toy", module)
+    monkeypatch.setitem(sys.modules, "toy_artefacts", module)
+    monkeypatch.setattr(parts, "artefact_module", lambda study, name: {"toy": "toy_artefacts"}[study])
     yield module
     plt.close("all")
 
@@ -75,13 +77,13 @@ def results(tmp_path):
     return root
 
 
-def render(root, spec=SPEC, samples=()):
+def render(root, spec=SPEC, samples=(), published=None):
     out = root / "artefacts" / "toy" / f"{spec['id'].split('/')[1]}.csv"
     tables = [root / f"tables/toy/{name}.parquet" for name in spec["experiments"]]
     manifests = [root / f"runs/toy/{name}/fedavg/0-1.json" for name in spec["experiments"]]
     code = root.parent / "drawing.py"
     code.write_text("code\n")
-    render_artefact(spec, "smoke", tables, manifests, list(samples), [str(code)], out)
+    render_artefact(spec, "smoke", tables, manifests, list(samples), published, [str(code)], out)
     return read_json(out.with_suffix(".json"))
 
 
@@ -145,6 +147,14 @@ def test_samples_are_those_of_the_first_seed(toy, results):
     expected = {"x0": [3, 3], "x1": [3, 3], "y": [5, 6], "client": [0, 1], "seed": [3, 3]}
     assert toy.given["line.data"].to_dict("list") == expected
     assert about["inputs"][1] == {"path": "data/line.npz", "sha256": sha256(path)}
+
+
+def test_the_printed_numbers_are_given_by_id(toy, results, tmp_path):
+    render(results)
+    assert toy.given.printed == {}
+    (tmp_path / "published.csv").write_text("id,value,spread\ntable1/loss,0.5,0.1\n")
+    render(results, published=tmp_path / "published.csv")
+    assert toy.given.printed == {"table1/loss": (0.5, 0.1)}
 
 
 def test_an_artefact_without_data_says_so(toy, results):

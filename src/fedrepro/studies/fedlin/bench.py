@@ -1,8 +1,8 @@
-"""`make bench`, linear models: the cases of thesis ch. 3 at their published size, all 30 runs, two cases at
-a time, each in a process of its own from its data to its written metrics. Into results/bench/linear.csv.
+"""`make bench`, linear models: the cases of thesis ch. 3 at their published size, all 30 runs, two cases at a time.
 
-What is timed is what a table prints: HM1 and Separate under one reading of the noise for Table 3.1, HM2 with the lasso
-and the ridge prior for Table 3.2. The studies themselves run more variants beside these.
+Each case has a process of its own, timed from its data to its written metrics: HM1 and Separate under one reading of
+the noise (Table 3.1), HM2 with the lasso and the ridge prior (Table 3.2). The study itself runs more variants. Into
+results/bench/linear.csv.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from fedrepro.bench.common import two_at_a_time, write
-from fedrepro.core.experiment import Experiment, load_experiment
+from fedrepro.core.config import ROOT
+from fedrepro.core.experiment import Experiment, load_experiments
 from fedrepro.files import read_json
 
-IMPORTED = ("fedrepro.workflow.train_job", "torch._dynamo")  # before the first case, for all of them
-#: what is timed → (algorithm, its variants, experiments)
-CASES = {
+IMPORTED = ("fedrepro.workflow.train_job", "torch._dynamo")  # once, for all cases
+Cases = Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]
+#: name → (algorithm, its variants, experiments)
+CASES: Cases = {
     "HM1 and Separate": ("hm1", ("box", "separate"), ("hm1_i", "hm1_ii", "hm1_iii", "hm1_iv")),
     "HM2, lasso and ridge": ("hm2", ("lasso", "ridge"), ("hm2_i", "hm2_ii", "hm2_iii")),
 }
@@ -41,21 +44,17 @@ def printed(experiment: Experiment, algorithm: str, variants: tuple[str, ...]) -
 
 
 def prepare(chosen: Experiment, folder: Path) -> None:
-    """The data of all runs, and who holds them."""
-    from fedrepro.data.preparation import (  # here: a process of its own pays for its imports
-        partition_data,
-        prepare_data,
-    )
+    """Write the data of all runs and their partition."""
+    from fedrepro.data.preparation import partition_data, prepare_data  # here: only this process needs it
 
-    seeds = range(chosen.spec["seeds"])
-    prepare_data(chosen.dataset_id, chosen.spec["dataset"], seeds, "standin", (), folder / "data.npz")
-    partition_data(
-        chosen.federation_id, chosen.spec["partition"], seeds, folder / "data.npz", folder / "federation.npz"
-    )
+    folder.mkdir()
+    seeds, data = range(chosen.spec["seeds"]), folder / "data.npz"
+    prepare_data(chosen.dataset_id, chosen.spec["dataset"], seeds, "standin", (), data)
+    partition_data(chosen.federation_id, chosen.spec["partition"], seeds, data, folder / "federation.npz")
 
 
-def train(chosen: Experiment, algorithm: str, folder: Path) -> dict:
-    """All runs from the files of `prepare` to written metrics: the manifest's numbers."""
+def train(chosen: Experiment, algorithm: str, folder: Path) -> dict[str, Any]:
+    """All runs, from the files of `prepare` to written metrics: the manifest's numbers."""
     begin = time.perf_counter()
     from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
@@ -71,21 +70,18 @@ def train(chosen: Experiment, algorithm: str, folder: Path) -> dict:
     }
 
 
-def measure(config: Path, scale: str = "paper", cases: Mapping = CASES) -> pd.DataFrame:
-    """One row per case, and one for all cases of a table together, from the first process' start to the last's end,
-    with the imports, which the jobs share."""
-    rows = []
+def measure(scale: str, cases: Cases = CASES) -> pd.DataFrame:
+    """One row per case, and one for all cases of a table from the first start to the last end, with shared imports."""
+    rows: list[dict[str, Any]] = []
+    experiments = load_experiments(ROOT / "config", scale, "fedlin")
     for what, (algorithm, variants, names) in cases.items():
-        experiments = [load_experiment(config, f"fedlin/{name}", scale) for name in names]
-        chosen = [printed(experiment, algorithm, variants) for experiment in experiments]
+        chosen = [printed(experiments[f"fedlin/{name}"], algorithm, variants) for name in names]
         with tempfile.TemporaryDirectory() as folder:
             folders = [Path(folder) / name for name in names]
-            for path in folders:
-                path.mkdir()
             two_at_a_time(prepare, chosen, folders)
             begin = time.perf_counter()
-            parts = two_at_a_time(train, chosen, [algorithm] * len(names), folders, warm=IMPORTED)
-            found = [{"what": what, **row} for row in parts]
+            trained = two_at_a_time(train, chosen, [algorithm] * len(names), folders, warm=IMPORTED)
+            found: list[dict[str, Any]] = [{"what": what, **row} for row in trained]
             seconds = time.perf_counter() - begin
         whole = {
             "what": what,
@@ -100,7 +96,8 @@ def measure(config: Path, scale: str = "paper", cases: Mapping = CASES) -> pd.Da
 
 
 def main(arguments: list[str]) -> int:
-    write("linear", measure(Path("config"), *arguments), digits=1)
+    """arguments: a scale, or none for the paper's."""
+    write("linear", measure(arguments[0] if arguments else "paper"), digits=1)
     return 0
 
 

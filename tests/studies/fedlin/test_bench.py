@@ -1,16 +1,14 @@
-"""The bench of the linear models runs what the thesis prints, and nothing beside it."""
+"""The bench of the linear models runs what the thesis prints, and nothing else."""
 
 from __future__ import annotations
 
-from fedrepro.bench.linear import CASES, measure, printed
 from fedrepro.core.config import ROOT
 from fedrepro.core.experiment import load_experiments
-
-CONFIG = ROOT / "config"
+from fedrepro.studies.fedlin.bench import CASES, measure, printed
 
 
 def test_only_the_printed_variants_are_timed():
-    experiments = load_experiments(CONFIG, "paper")
+    experiments = load_experiments(ROOT / "config", "paper", "fedlin")
     for algorithm, variants, names in CASES.values():
         for name in names:
             chosen = printed(experiments[f"fedlin/{name}"], algorithm, variants)
@@ -20,7 +18,7 @@ def test_only_the_printed_variants_are_timed():
 
 
 def test_every_case_is_trained_and_all_of_them_together():
-    table = measure(CONFIG, "smoke", {"HM1": ("hm1", ("box", "separate"), ("hm1_i",))})
+    table = measure("smoke", {"HM1": ("hm1", ("box", "separate"), ("hm1_i",))})
     assert table["experiment"].tolist() == ["hm1_i", "all, two at a time"]
     assert (table["runs"] == 2).all()
     assert table["gradient_steps"].nunique() == 1
