@@ -3,14 +3,15 @@
 from pathlib import Path
 
 from fedrepro.core.experiment import load_experiment
+from fedrepro.evidence.provenance import code_sha256
 from fedrepro.workflow.jobs import logged
 from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
 
-def main(config, scale, experiment, algorithm, shard, dataset, federation, machine, out, checkpoints):
+def main(config, scale, experiment, algorithm, shard, dataset, federation, machine, code, out, checkpoints):
     chosen = load_experiment(Path(config), experiment, scale)
     inputs = Inputs(Path(dataset), Path(federation))
-    train_shard(chosen, algorithm, shard, inputs, Machine(**machine), Path(out), Path(checkpoints))
+    train_shard(chosen, algorithm, shard, inputs, Machine(**machine), code_sha256(code), Path(out), Path(checkpoints))
 
 
 if "snakemake" in globals():
@@ -25,6 +26,7 @@ if "snakemake" in globals():
             snakemake.input.dataset,
             snakemake.input.federation,
             {"device": p.device, "strategy": p.strategy, "threads": snakemake.threads},
+            snakemake.input.code,
             snakemake.output.metrics,
             p.checkpoints,
         )

@@ -19,8 +19,9 @@ from fedrepro.bench.common import beginning_with, write
 from fedrepro.core import parts
 from fedrepro.core.clients import strategy
 from fedrepro.core.config import ROOT
-from fedrepro.core.experiment import Experiment, load_experiments, seeds_of
+from fedrepro.core.experiment import Experiment, load_experiments
 from fedrepro.core.rounds import advance
+from fedrepro.core.streams import seeds_of
 from fedrepro.data.preparation import partition_data, prepare_data
 from fedrepro.errors import UserError
 from fedrepro.workflow.train_job import Inputs, keep_freed_memory, prepare

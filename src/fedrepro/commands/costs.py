@@ -23,8 +23,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedrepro.core import parts
-from fedrepro.core.experiment import Experiment, seeds_of
+from fedrepro.core.experiment import Experiment
 from fedrepro.core.federation import LocalWork
+from fedrepro.core.streams import seeds_of
 from fedrepro.files import read_json
 
 GPU_RATE = 2_000.0  # GFLOP/s assumed for small batches: a tenth of a 20-TFLOP/s card

@@ -16,8 +16,9 @@ from pathlib import Path
 from fedrepro.commands import costs
 from fedrepro.core import parts
 from fedrepro.core.config import read_yaml
-from fedrepro.core.experiment import Experiment, seeds_of
+from fedrepro.core.experiment import Experiment
 from fedrepro.core.federation import LocalWork
+from fedrepro.core.streams import seeds_of
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 from fedrepro.workflow.layout import Layout

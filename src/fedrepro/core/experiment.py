@@ -7,23 +7,50 @@ values of hyper-parameters) is checked by `fedrepro.workflow.checks`, once for e
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedrepro.core.config import read_yaml, validate
 from fedrepro.core.expansion import Expanded, expand
 from fedrepro.core.located import Located
-from fedrepro.core.settings import settings_of
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import sha256_of
 
 SCALES = ("smoke", "demo", "workstation", "paper")  # by size
 MOST_SETTINGS = 10_000  # of one algorithm: they are trained side by side in memory
+
+
+class Setting(NamedTuple):
+    """One setting: the variant (may be empty), the method, the point of the grid, and all hyper-parameters."""
+
+    variant: str
+    method: str
+    grid: dict[str, Any]
+    hyper: dict[str, Any]
+
+
+def settings_of(algorithm: str, arm: Mapping[str, Any]) -> dict[str, Setting]:
+    """Name → setting of `algorithms.<algorithm>` in an experiment file.
+
+    A variant may name a method and a grid of its own: methods that are short to run can share one job.
+    """
+    own = dict(arm)
+    grid, variants = own.pop("grid", {}), own.pop("variants", {"": {}})
+    found = {}
+    for variant, changes in variants.items():
+        hyper = {"method": algorithm, **own, **changes}
+        method, axes = hyper.pop("method"), {**grid, **hyper.pop("grid", {})}
+        for values in itertools.product(*axes.values()):
+            point = dict(zip(axes, values, strict=True))
+            name = ",".join(filter(None, [variant, *(f"{k}={v}" for k, v in point.items())]))
+            found[name] = Setting(variant, method, point, {**hyper, **point})
+    return found
 
 
 @dataclass(frozen=True)
@@ -71,6 +98,11 @@ class Experiment:
         """Name of the setting → hyper-parameters: the arm's own, with each point of its grid or each variant."""
         return {name: hyper for name, (_, hyper) in self._runs(algorithm).items()}
 
+    def origins(self, algorithm: str) -> dict[str, dict[str, Any]]:
+        """Name → `variant`, `method` and `grid` of each setting, for a run's manifest."""
+        settings = settings_of(algorithm, self.spec["algorithms"][algorithm])
+        return {name: {"variant": s.variant, "method": s.method, "grid": s.grid} for name, s in settings.items()}
+
     def _runs(self, algorithm: str) -> dict[str, tuple[str, dict[str, Any]]]:
         """Name of the setting → (method, hyper-parameters)."""
         settings = settings_of(algorithm, self.spec["algorithms"][algorithm])
@@ -81,12 +113,6 @@ class Experiment:
         apart = ("algorithms", "title", "source", "seeds", "seeds_per_job")
         spec = {k: v for k, v in self.spec.items() if k not in apart}
         return sha256_of([self.id, spec, algorithm, self._runs(algorithm)])
-
-
-def seeds_of(shard: str) -> list[int]:
-    """`10-19` → [10, …, 19]."""
-    first, last = map(int, shard.split("-"))
-    return list(range(first, last + 1))
 
 
 def load_experiments(config: Path, scale: str, study: str | None = None) -> dict[str, Experiment]:

@@ -36,3 +36,9 @@ def torch_generator(experiment: str, seed: int, purpose: str, *keys: int | str) 
     import torch  # here, because preparing data needs streams but not torch's two seconds
 
     return torch.Generator().manual_seed(entropy(experiment, seed, purpose, *keys) % 2**63)
+
+
+def seeds_of(shard: str) -> list[int]:
+    """`10-19` → [10, …, 19]."""
+    first, last = map(int, shard.split("-"))
+    return list(range(first, last + 1))

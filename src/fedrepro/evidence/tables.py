@@ -14,7 +14,6 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from fedrepro.core import parts
 from fedrepro.core.metrics import COLUMNS
-from fedrepro.core.settings import origins
 from fedrepro.evidence.published import Printed
 from fedrepro.files import read_json, write_atomically
 
@@ -59,8 +58,7 @@ def with_settings(table: pd.DataFrame, manifests: Iterable[Mapping[str, Any]]) -
     """
     found = []
     for manifest in manifests:
-        settings = manifest["settings"] if "settings" in manifest else _settings_of_older(manifest, table)
-        for name, of in settings.items():
+        for name, of in manifest["settings"].items():
             line = {"algorithm": manifest["algorithm"], "setting": name, "variant": of["variant"]}
             line["point"] = name.removeprefix(of["variant"]).removeprefix(",")
             found.append(line | {f"grid.{key}": value for key, value in of["grid"].items()})
@@ -69,16 +67,6 @@ def with_settings(table: pd.DataFrame, manifests: Iterable[Mapping[str, Any]]) -
         number = is_numeric_dtype(about[column]) and not is_bool_dtype(about[column])
         about[column] = about[column].astype(float) if number else about[column].map(str, na_action="ignore")
     return table.merge(about, how="left", on=["algorithm", "setting"])
-
-
-def _settings_of_older(manifest: Mapping[str, Any], table: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """The settings of a manifest that has only its `config`. There a grid's keys are sorted, so names are compared as
-    sets of their parts."""
-    algorithm = manifest["algorithm"]
-    known = origins(algorithm, manifest["config"]["algorithms"][algorithm])
-    by_parts = {frozenset(name.split(",")): about for name, about in known.items()}
-    names = table.loc[table["algorithm"] == algorithm, "setting"].unique()
-    return {name: by_parts[frozenset(name.split(","))] for name in names}
 
 
 def rows(table: pd.DataFrame, metric: str, **where: object) -> pd.DataFrame:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from fedrepro.core import parts
 from fedrepro.core.config import ROOT, data_folders, validate
-from fedrepro.core.experiment import Experiment, load_artefacts, load_experiments, seeds_of, select
+from fedrepro.core.experiment import Experiment, load_artefacts, load_experiments, select
+from fedrepro.core.streams import seeds_of
 from fedrepro.core.study import load_studies
 from fedrepro.data.catalogue import present
 from fedrepro.errors import UserError

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -22,19 +23,20 @@ from fedrepro.core.algorithm import Problem
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.clients import strategy
 from fedrepro.core.devices import pick_device
-from fedrepro.core.experiment import Experiment, seeds_of
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.model import build, initialise
 from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation, Plan, Progress, Replicate, train
-from fedrepro.core.settings import origins
+from fedrepro.core.streams import seeds_of
 from fedrepro.core.task import Task
 from fedrepro.data import dataset as data_files
 from fedrepro.data import federation_files as federation_files
 from fedrepro.errors import UserError
 from fedrepro.evidence import provenance
 from fedrepro.files import read_json, sha256_of, write_atomically, write_json
-from fedrepro.workflow.code_inputs import training_files
+
+if TYPE_CHECKING:
+    from fedrepro.core.experiment import Experiment
 
 #: images that would take more bytes than this as floats are scaled when they are read, not beforehand
 LARGE = 2**30
@@ -64,15 +66,15 @@ def train_shard(
     shard: str,
     inputs: Inputs,
     machine: Machine,
+    code: str,
     out: Path,
     checkpoints: Path,
 ) -> None:
-    """Run the job and write `out`.parquet and `out`.json, each atomically."""
+    """Run the job and write `out`.parquet and `out`.json, each atomically. `code`: hash of the library files it runs on."""
     started = time.monotonic()
     torch.set_num_threads(machine.threads)
     keep_freed_memory()
     methods = experiment.methods(algorithm)
-    code = provenance.code_sha256(training_files(methods, experiment.spec["model"]["name"]))
     known = {k: read_json(path.with_suffix(".json")) for k, path in vars(inputs).items()}
     job = sha256_of([experiment.job_sha256(algorithm), shard, code, known["dataset"], known["federation"]])
     progress = Progress(experiment.spec["rounds"])
@@ -95,7 +97,7 @@ def train_shard(
         "scale": experiment.scale,
         "seeds": seeds_of(shard),
         "config": {**experiment.spec, "algorithms": {algorithm: experiment.spec["algorithms"][algorithm]}},
-        "settings": origins(algorithm, experiment.spec["algorithms"][algorithm]),
+        "settings": experiment.origins(algorithm),
         "config_sha256": experiment.job_sha256(algorithm),
         "code_sha256": code,
         "data": known["dataset"],

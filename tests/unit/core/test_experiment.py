@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.core.experiment import load_artefacts, load_experiments, resolve, seeds_of, select
+from fedrepro.core.experiment import load_artefacts, load_experiments, resolve, select
+from fedrepro.core.streams import seeds_of
 from fedrepro.errors import UserError
 from tests.configs import ARTEFACTS, EXPERIMENT, changed, experiment, write_config, write_study, write_yaml
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fedrepro.core.clients import strategy
-from fedrepro.core.experiment import seeds_of
+from fedrepro.core.streams import seeds_of
 from fedrepro.data.preparation import partition_data, prepare_data
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
@@ -28,7 +28,7 @@ def run(tmp_path, monkeypatch):
         inputs = Inputs(folder / "data.npz", folder / "federation.npz")
         partition_data(chosen.federation_id, chosen.spec["partition"], seeds_of(shard), *vars(inputs).values())
         machine = Machine(device="cpu", strategy=strategy)
-        train_shard(chosen, algorithm, shard, inputs, machine, folder / "out", folder / "checkpoints")
+        train_shard(chosen, algorithm, shard, inputs, machine, "code", folder / "out", folder / "checkpoints")
         return pd.read_parquet(folder / "out.parquet"), read_json(folder / "out.json")
 
     return go

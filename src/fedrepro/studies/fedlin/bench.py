@@ -59,7 +59,7 @@ def train(chosen: Experiment, algorithm: str, folder: Path) -> dict[str, Any]:
     from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
     inputs, out = Inputs(folder / "data.npz", folder / "federation.npz"), folder / "metrics.parquet"
-    train_shard(chosen, algorithm, f"0-{chosen.spec['seeds'] - 1}", inputs, Machine(), out, folder)
+    train_shard(chosen, algorithm, f"0-{chosen.spec['seeds'] - 1}", inputs, Machine(), "code", out, folder)
     manifest = read_json(out.with_suffix(".json"))
     return {
         "experiment": chosen.name,
