@@ -1,10 +1,10 @@
-"""The Gaussian process bench measures two ways to the same parameters."""
+"""The bench measures two ways to the same parameters, and a round over the number of devices."""
 
 from __future__ import annotations
 
 import pytest
 
-from fedrepro.bench.gp import measure
+from fedrepro.studies.fgpr.bench import growth, measure
 
 
 def test_both_ways_end_at_the_same_parameters():
@@ -13,3 +13,10 @@ def test_both_ways_end_at_the_same_parameters():
     assert table["method"].tolist() == ["FGPR", "FGPR", "Separate", "Separate"]
     assert (table["median_s"] > 0).all()
     assert table["times_faster"].tolist()[1::2] == pytest.approx([1, 1])
+
+
+def test_growth_has_a_row_per_number_of_devices():
+    table = growth(repeats=2, devices=(2, 4))
+    assert table["devices"].tolist() == [2, 4]
+    assert (table["median_s"] > 0).all()
+    assert table["times_the_smallest"][0] == 1
