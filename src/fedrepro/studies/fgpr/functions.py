@@ -1,18 +1,18 @@
 """Test functions in several fidelities (thesis §4.3.3, §4.5, §4.6, App. C.2 and C.4), from x [n, d] to y [n].
 
-`FUNCTIONS` holds the thesis' formulas under their plain names and, where others differ, those beside them:
+`FUNCTIONS` holds the thesis' formulas under their plain names, and variants:
 
-| name | how it differs from the thesis' |
+| name | difference from the thesis |
 |---|---|
 | hartmann_printed | y_t as printed has α, not α_t: all fidelities are the same. `hartmann` has α_t, as its text means |
-| hartmann_literature | negative: a function to be minimised (also in the authors' code) |
+| hartmann_literature | negative, to be minimised (also in the authors' code) |
 | borehole_literature | low fidelity 5 instead of 5π (a scale only); x5 up to 116 instead of 115 |
 | branin_authors | the authors' code: no square root in the medium fidelity; the low one's inputs *are* 1.2(x + 2) |
 | branin_emukit | everything over 100, on [−5, 0] × [10, 15], the benchmark of Cutajar et al. 2019 |
 | park_emukit | x3 where the formula has x3² |
 
 CURRIN, PARK, high-fidelity BRANIN and the A and P of Hartmann are the literature's. Where a formula divides by 0 on
-the edge of its domain, the limit is taken (CURRIN at x2 = 0, PARK at x1 = 0).
+the edge of its domain, its value is the limit (CURRIN at x2 = 0, PARK at x1 = 0).
 """
 
 from __future__ import annotations
@@ -45,10 +45,9 @@ BOREHOLE = (
 
 @dataclass(frozen=True)
 class Fidelities:
-    """levels: from low to high fidelity; sizes: the thesis' numbers of samples, one a level.
+    """levels: from low to high fidelity; sizes: the thesis' numbers of samples per level.
 
-    peers: the levels are of equal standing, so each of them is tested, not the last alone. first_domain: where the
-    first level's inputs lie, if not in `domain`.
+    peers: all levels are tested, not only the last. first_domain: that of the first level's inputs, if not `domain`.
     """
 
     source: str
@@ -106,7 +105,7 @@ def currin_low(x: np.ndarray) -> np.ndarray:
     x1, x2 = x.T
     below = np.maximum(0, x2 - 0.05)
     corners = [(x1 + 0.05, x2 + 0.05), (x1 + 0.05, below), (x1 - 0.05, x2 + 0.05), (x1 - 0.05, below)]
-    return sum(currin_high(np.stack(corner, axis=1)) for corner in corners) / 4
+    return sum((currin_high(np.stack(corner, axis=1)) for corner in corners), np.zeros(len(x))) / 4
 
 
 def park_high(x: np.ndarray, power: int = 2) -> np.ndarray:
@@ -138,12 +137,12 @@ def branin_low(x: np.ndarray) -> np.ndarray:
 
 
 def branin_low_authors(x: np.ndarray) -> np.ndarray:
-    """Of inputs that are 1.2(x + 2) already."""
+    """Of inputs that already are 1.2(x + 2)."""
     return branin_medium(x, root=False) - 3 * x[:, 1] + 1
 
 
 def hartmann(x: np.ndarray, below: int, sign: float = 1.0) -> np.ndarray:
-    """`below`: how many levels below the highest, 3 − t."""
+    """`below`: levels below the highest, 3 − t."""
     distance = np.einsum("ij,nij->ni", A, (x[:, None, :] - P) ** 2)
     return sign * np.exp(-distance) @ (ALPHA + below * DELTA)
 
@@ -155,8 +154,8 @@ def borehole(x: np.ndarray, factor: float, offset: float) -> np.ndarray:
     return factor * x3 * (x4 - x6) / (log * (offset + 2 * x7 * x3 / (log * x1**2 * x8) + x3 / x5))
 
 
-def _hundredth(function: Function) -> Function:
-    return lambda x: function(x) / 100
+def _hundredth(function: Function, x: np.ndarray) -> np.ndarray:
+    return function(x) / 100
 
 
 _borehole_high = partial(borehole, factor=2 * np.pi, offset=1.0)
@@ -190,7 +189,7 @@ FUNCTIONS: dict[str, Fidelities] = {
     "branin_emukit": Fidelities(
         "emukit's benchmark",
         ((-5.0, 0.0), (10.0, 15.0)),
-        tuple(map(_hundredth, (branin_low, branin_medium, branin_high))),
+        tuple(partial(_hundredth, function) for function in (branin_low, branin_medium, branin_high)),
         (80, 30, 10),
     ),
     "hartmann": Fidelities(

@@ -1,11 +1,11 @@
-"""FGPR: what the parameter errors, the bad start and the weights come down to, one number a run.
+"""Derived measures of FGPR's parameter errors and bad starts, one number per run.
 
-- late_error: mean of the error over the last tenth of the rounds; error_left: that over the error at the start.
+- late_error: mean error over the last tenth of the rounds; error_left: late_error over the error at the start.
 - decay_exponent: log(e_0/e_t)/log(1 + t) at the first round t whose error e_t is within twice late_error (or the last):
-  1 where the error falls like 1/T until it meets its floor, more where it falls faster. None where it starts there.
+  1 if the error falls like 1/T down to its floor, more if it falls faster; none if it starts at its floor.
 - the same of θ₂ and of θ₁ alone, with _noise and _signal.
 - recovered_round: the first round from which the averaged test RMSE stays within a tenth of its last value.
-- of multi-fidelity modelling: see fgpr_multi_fidelity.py.
+- of multi-fidelity modelling: see measures_multi_fidelity.py.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from fedrepro.evidence.tables import RUN, derived_rows
 from fedrepro.studies.fgpr.measures_multi_fidelity import multi_fidelity_measures
 
 LATE = 0.1
-MIN_ROUNDS = 5  # for a recovery to have a round
+MIN_ROUNDS = 5  # for a recovered_round
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
-    """All of the above that the runs of a table allow."""
+    """All measures defined for the runs of a table."""
     found: dict[str, list[dict]] = {}
     for run, frame in table.groupby(RUN, sort=False):
         last = int(frame["round"].max())
@@ -40,7 +40,7 @@ def late_mean(values: np.ndarray) -> float:
 
 
 def decay_exponent(errors: np.ndarray) -> float:
-    """errors[t] of round t; NaN where the error starts at its floor."""
+    """errors[t] of round t; NaN if the error starts at its floor."""
     floor = 2 * late_mean(errors)
     if errors[0] <= floor:
         return math.nan

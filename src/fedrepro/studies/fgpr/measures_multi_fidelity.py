@@ -1,7 +1,7 @@
-"""Multi-fidelity modelling (thesis §4.6): how much of FGPR's gain is sharing, how much is budget; what is explained.
+"""Multi-fidelity modelling (thesis §4.6): FGPR's gain by sharing and by budget, and the explained variance.
 
-- explained: 1 − (RMSE / RMSE of the trivial predictor)² on the high fidelity's test points: 1 where the function is
-  recovered, 0 where the training mean would have done as well.
+- explained: 1 − (RMSE / RMSE of the trivial predictor)² on the high fidelity's test points: 1 if the function is
+  recovered, 0 if the training mean is as good.
 - gain_published: 1 − RMSE of FGPR / RMSE of Separate, both by the published protocol.
 - gain_budget: 1 − RMSE of Separate to convergence / RMSE of Separate by the published protocol: no sharing at all.
 - gain_sharing, gain_sharing_ard: 1 − RMSE of one θ for all clients to convergence / RMSE of Separate to convergence.
@@ -25,7 +25,7 @@ GAINS = {
 
 
 def multi_fidelity_measures(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """(metric, one value a run) of the experiments of §4.6, known by their names."""
+    """(metric, one value per run) of the experiments of §4.6, recognised by their names."""
     if not table["experiment"].str.contains("/(?:multi_fidelity|one_dimensional)_").any():
         return
     overall = {"split": "test", "group": "", "client": -1}
