@@ -77,7 +77,6 @@ def test_likelihood_gradient_and_prediction_are_those_of_a_dense_computation(nam
         gradient = [*found.gradient.lengthscale[b], found.gradient.variance[b], found.gradient.noise[b]]
         np.testing.assert_allclose(gradient, dense_gradient(name, own, x[b], y[b]), atol=1e-8, rtol=1e-8)
         np.testing.assert_allclose(noisy[b], variance[b] + theta[2][b], atol=1e-14)
-    assert (found.jitter == 0).all()
 
 
 @every_kernel
@@ -153,7 +152,7 @@ def test_data_that_are_hard_for_a_cholesky_never_give_nan(name, case):
         assert tensor.isfinite().all()
     assert (variance >= 0).all()
     if noise >= 1e-4:
-        assert found.jitter == 0
+        assert fit(name, one(noise=noise), x, y).jitter == 0
 
 
 def test_a_point_alone_is_a_normal_law():

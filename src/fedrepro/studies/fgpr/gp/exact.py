@@ -47,11 +47,6 @@ class Theta(NamedTuple):
     variance: Tensor
     noise: Tensor
 
-    def expand(self, batch: torch.Size) -> Theta:
-        """With the batch axes `batch`."""
-        p = self.lengthscale.shape[-1]
-        return Theta(self.lengthscale.expand(*batch, p), self.variance.expand(batch), self.noise.expand(batch))
-
 
 class Fit(NamedTuple):
     """A device's data under a θ: the factor of C [*, n, n], C⁻¹y [*, n] and the jitter on C's diagonal [*]."""
@@ -64,7 +59,6 @@ class Fit(NamedTuple):
 class Likelihood(NamedTuple):
     value: Tensor  # L [*]
     gradient: Theta
-    jitter: Tensor  # [*]
 
 
 class _Correlation(torch.nn.Module):
@@ -172,9 +166,9 @@ def likelihood(name: str, theta: Theta, x: Tensor, y: Tensor, mask: Tensor | Non
         _likelihood(name, Theta(*(t[piece] for t in theta)), x[piece], y[piece], None if mask is None else mask[piece])
         for piece in pieces(len(x), x.shape[-2], x.element_size())
     ]
-    value, lengthscale, *rest = (torch.cat(parts) for parts in zip(*found, strict=True))
-    variance, noise, jitter = (part.reshape(batch) for part in rest)
-    return Likelihood(value.reshape(batch), Theta(lengthscale.reshape(*batch, -1), variance, noise), jitter)
+    value, lengthscale, variance, noise = (torch.cat(parts) for parts in zip(*found, strict=True))
+    gradient = Theta(lengthscale.reshape(*batch, -1), variance.reshape(batch), noise.reshape(batch))
+    return Likelihood(value.reshape(batch), gradient)
 
 
 def predict(name: str, theta: Theta, x: Tensor, y: Tensor, x_new: Tensor, noisy: bool = False) -> Law:
@@ -195,13 +189,13 @@ def pieces(batch: int, n: int, element: int = 8) -> Iterator[slice]:
 
 
 def _likelihood(name: str, theta: Theta, x: Tensor, y: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
-    """L, its gradient in lengthscale, variance and noise, and the jitter; one batch axis."""
+    """L and its gradient in lengthscale, variance and noise; one batch axis."""
     lengthscale = theta.lengthscale.detach().requires_grad_()
     with torch.enable_grad():
         k = correlation(name, lengthscale, x, x)
     signal = theta.variance[:, None, None] * k.detach()
     y = y if mask is None else y * mask
-    factor, weights, jitter = fit_covariance(_with_noise(signal, theta.noise, mask), y)
+    factor, weights, _ = fit_covariance(_with_noise(signal, theta.noise, mask), y)
     count = x.shape[-2] if mask is None else mask.sum(-1)
     log_determinant = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     value = 0.5 * ((y * weights).sum(-1) + log_determinant + count * math.log(2 * math.pi))
@@ -210,7 +204,7 @@ def _likelihood(name: str, theta: Theta, x: Tensor, y: Tensor, mask: Tensor | No
         outer = outer * mask[:, :, None] * mask[:, None, :]
     (by_lengthscale,) = torch.autograd.grad(k, lengthscale, outer * theta.variance[:, None, None])
     by_variance = (outer * k.detach()).sum((-2, -1))
-    return value, by_lengthscale, by_variance, outer.diagonal(dim1=-2, dim2=-1).sum(-1), jitter
+    return value, by_lengthscale, by_variance, outer.diagonal(dim1=-2, dim2=-1).sum(-1)
 
 
 def _with_noise(signal: Tensor, noise: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -66,7 +66,7 @@ def estimate(
         theta = theta_at(log_theta)
         value, gradient = 0.0, np.zeros(p + 2)
         for x, y, w in stacks:
-            at = likelihood(name, theta.expand(w.shape), x, y)
+            at = likelihood(name, theta, x, y)
             value += (w @ at.value).item()
             gradient += torch.cat([w @ at.gradient.lengthscale, (w @ torch.stack(at.gradient[1:], -1))]).numpy()
         # over the samples, so that one tolerance serves devices of all sizes
