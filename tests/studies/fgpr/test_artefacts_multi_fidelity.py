@@ -11,7 +11,7 @@ from fedrepro.evidence.published import read_printed
 from fedrepro.evidence.tables import TABLE_COLUMNS, Tables, derived_rows
 from fedrepro.studies.fgpr import artefacts_multi_fidelity as artefacts
 from fedrepro.studies.fgpr.functions import FUNCTIONS
-from fedrepro.studies.fgpr.measures_multi_fidelity import multi_fidelity_measures
+from fedrepro.studies.fgpr.measures import multi_fidelity_measures
 
 PRINTED = read_printed(ROOT / "config/studies/fgpr/published.csv")
 METRICS = ("coverage_50", "coverage_80", "coverage_90", "coverage_95", "nlpd", "crps")

@@ -10,7 +10,7 @@ from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure
 from fedrepro.studies.fgpr.artefacts import last_curve
 from fedrepro.studies.fgpr.functions import FUNCTIONS
-from fedrepro.studies.fgpr.measures_multi_fidelity import GAINS
+from fedrepro.studies.fgpr.measures import GAINS
 
 NAMES = {"currin": "CURRIN", "park": "PARK", "branin": "BRANIN", "hartmann": "Hartmann-3D", "borehole": "Borehole"}
 #: rows printed in Table 4.2 → their name in published.csv
