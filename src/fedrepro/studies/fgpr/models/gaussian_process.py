@@ -35,7 +35,7 @@ NAMES = ("lengthscale", "signal", "noise")
 
 
 class GaussianProcess(nn.Module):
-    """curve: points of a prediction along x added to an assessment, for inputs of one dimension."""
+    """curve: points of a prediction along x that an assessment adds, for inputs of one dimension."""
 
     objective = "half_squared_error"
 
@@ -109,8 +109,8 @@ class GaussianProcess(nn.Module):
     def assess_devices(
         self, models: dict[int, Params], federation: Federation, split: str
     ) -> tuple[np.ndarray, np.ndarray, list[Metric]]:
-        """(loss [K], mean square error [K], more). The loss is the likelihood on the training data and elsewhere the
-        mean negative log density of a target."""
+        """(loss [K], mean square error [K], more). The loss is the likelihood on the training data, the mean negative
+        log density of each target elsewhere."""
         train, holdings = federation.train, getattr(federation, split)
         losses, predictions, jitter = np.zeros(len(holdings)), {}, 0.0
         metrics: list[Metric] = []

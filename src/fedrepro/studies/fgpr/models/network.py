@@ -25,7 +25,7 @@ ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 
 
 class Network(nn.Module):
-    """curve: points of a prediction along x added to an assessment, for inputs of one dimension."""
+    """curve: points of a prediction along x that an assessment adds, for inputs of one dimension."""
 
     objective = "half_squared_error"
 
