@@ -6,11 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedrepro.evidence.tables import TABLE_COLUMNS, derived_rows
+from fedrepro.core.config import ROOT
+from fedrepro.evidence.published import read_printed
+from fedrepro.evidence.tables import TABLE_COLUMNS, Tables, derived_rows
 from fedrepro.studies.fgpr import artefacts_multi_fidelity as artefacts
 from fedrepro.studies.fgpr.functions import FUNCTIONS
-from fedrepro.studies.fgpr.measures_multi_fidelity import multi_fidelity_measures
+from fedrepro.studies.fgpr.measures import multi_fidelity_measures
 
+PRINTED = read_printed(ROOT / "config/studies/fgpr/published.csv")
 METRICS = ("coverage_50", "coverage_80", "coverage_90", "coverage_95", "nlpd", "crps")
 
 
@@ -18,7 +21,7 @@ def line(experiment, algorithm, setting, seed, round, metric, value, client=-1, 
     return [experiment, algorithm, setting, seed, round, step, client, "", split, metric, value, "synthetic", False]
 
 
-def table(name, arms=artefacts.ROWS):
+def table(name, arms=tuple(artefacts.ROWS)):
     """Arm i has the errors 0.1 (i + 1) and that + 0.02 in seeds 0 and 1, at its last round, and 1 at round 0."""
     lines = []
     for i, (algorithm, setting) in enumerate(arms):
@@ -34,7 +37,8 @@ def table(name, arms=artefacts.ROWS):
 
 @pytest.fixture(scope="module")
 def tables():
-    return {f"multi_fidelity_{function}": table(f"multi_fidelity_{function}") for function in artefacts.NAMES}
+    names = [f"multi_fidelity_{function}" for function in artefacts.NAMES]
+    return Tables({name: table(name) for name in names}, PRINTED)
 
 
 def test_table4_2_has_every_method_with_its_printed_value_the_limit_and_the_trivial_predictor(tables):
@@ -63,7 +67,7 @@ def test_side_by_side_only_the_methods_that_both_have():
         "multi_fidelity_borehole": table("multi_fidelity_borehole"),
         "multi_fidelity_unscaled": table("multi_fidelity_unscaled", few),
     }
-    found = artefacts.scaling(both)
+    found = artefacts.scaling(Tables(both, PRINTED))
     assert found["method"].tolist() == ["FGPR", "AR", "no training: FGPR's first θ", "trivial: training mean"]
     assert found["printed"].tolist() == ["0.604 ± 0.006", "0.615 ± 0.005", "", ""]
     assert found["own units"].tolist()[:2] == ["0.110 ± 0.014", "0.210 ± 0.014"]
@@ -77,7 +81,7 @@ def test_calibration_has_every_method_function_and_metric(tables):
 
 def test_error_over_samples_held_reads_them_from_the_settings():
     arms = {("baseline", f"{m},held={n}"): "" for m in ("separate", "shared", "ar", "modular") for n in (5, 40)}
-    _, numbers = artefacts.held({"multi_fidelity_held": table("multi_fidelity_held", arms)})
+    _, numbers = artefacts.held(Tables({"multi_fidelity_held": table("multi_fidelity_held", arms)}))
     own = numbers[numbers["method"] == "Separate to convergence"]
     assert own["held"].tolist() == [5, 40]
     assert own["rmse"].tolist() == pytest.approx([0.11, 0.21])
@@ -101,7 +105,7 @@ def test_fig4_6_draws_the_truth_in_the_clients_units():
     given = {}
     for function in ("linear", "nonlinear"):
         given[f"one_dimensional_{function}"], given[f"one_dimensional_{function}.data"] = curves(function)
-    _, drawn = artefacts.fig4_6(given)
+    _, drawn = artefacts.fig4_6(Tables(given))
     np.testing.assert_allclose(drawn["mean"], drawn["truth"], atol=1e-9)
     np.testing.assert_allclose(drawn["high"] - drawn["low"], 2 * 1.96 * 0.5)
     assert drawn.groupby(["function", "client"]).size().tolist() == [9] * 4

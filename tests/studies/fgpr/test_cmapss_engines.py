@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedrepro.core import parts
 from fedrepro.data.dataset import Source
-from fedrepro.data.datasets import DATASETS
 from fedrepro.errors import UserError
 
 
 def load(**parameters):
-    return DATASETS["cmapss_engines"].load(Source(np.random.default_rng(0), mode="standin"), **parameters)
+    return parts.dataset("cmapss_engines").load(Source(np.random.default_rng(0), mode="standin"), **parameters)
 
 
 def test_every_engine_has_mean_0_and_variance_1_and_time_in_hundreds():
     data = load()
-    raw = DATASETS["cmapss"].load(Source(np.random.default_rng(0), mode="standin"), sensors=[2, 7])
+    raw = parts.dataset("cmapss").load(Source(np.random.default_rng(0), mode="standin"), sensors=[2, 7])
     assert data.train.y.shape == (len(raw.train), 2)
     np.testing.assert_allclose(data.train.x, raw.train.x / 100)
     for k in (0, 50, 99):

@@ -10,7 +10,8 @@ import torch
 
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.gp import exact
-from fedrepro.studies.fgpr.gp.exact import KERNELS, Theta, cholesky, fit, likelihood, predict
+from fedrepro.studies.fgpr.gp.exact import Theta, cholesky, fit, likelihood, predict
+from fedrepro.studies.fgpr.gp.kernels import KERNELS
 
 every_kernel = pytest.mark.parametrize("name", KERNELS)
 either = pytest.mark.parametrize("ard", [False, True], ids=["isotropic", "ard"])
@@ -76,7 +77,6 @@ def test_likelihood_gradient_and_prediction_are_those_of_a_dense_computation(nam
         gradient = [*found.gradient.lengthscale[b], found.gradient.variance[b], found.gradient.noise[b]]
         np.testing.assert_allclose(gradient, dense_gradient(name, own, x[b], y[b]), atol=1e-8, rtol=1e-8)
         np.testing.assert_allclose(noisy[b], variance[b] + theta[2][b], atol=1e-14)
-    assert (found.jitter == 0).all()
 
 
 @every_kernel
@@ -92,16 +92,14 @@ def test_an_equal_lengthscale_in_all_dimensions_is_the_isotropic_kernel(name):
 @every_kernel
 @either
 def test_rows_that_do_not_count_change_nothing(name, ard):
-    theta, x, y, x_new = random_batch(ard)
-    theta, x, y, x_new = as_theta(theta), *map(torch.from_numpy, (x, y, x_new))
+    theta, x, y, _ = random_batch(ard)
+    theta, x, y = as_theta(theta), torch.from_numpy(x), torch.from_numpy(y)
     mask = torch.ones_like(y)
     mask[:, 8:] = 0
     padded, short = likelihood(name, theta, x, y, mask), likelihood(name, theta, x[:, :8], y[:, :8])
     torch.testing.assert_close(padded.value, short.value)
     for ours, theirs in zip(padded.gradient, short.gradient, strict=True):
         torch.testing.assert_close(ours, theirs)
-    ours, theirs = predict(name, theta, x, y, x_new, mask), predict(name, theta, x[:, :8], y[:, :8], x_new)
-    torch.testing.assert_close(ours, theirs)
 
 
 @either
@@ -154,7 +152,7 @@ def test_data_that_are_hard_for_a_cholesky_never_give_nan(name, case):
         assert tensor.isfinite().all()
     assert (variance >= 0).all()
     if noise >= 1e-4:
-        assert found.jitter == 0
+        assert fit(name, one(noise=noise), x, y).jitter == 0
 
 
 def test_a_point_alone_is_a_normal_law():

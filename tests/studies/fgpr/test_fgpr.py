@@ -121,7 +121,7 @@ def test_a_mini_batch_gradient_is_biased():
     def gradients(lengthscale: float) -> tuple[torch.Tensor, torch.Tensor]:
         theta = Theta(torch.tensor([lengthscale], dtype=torch.float64), torch.tensor(1.0), torch.tensor(0.1))
         theta = Theta(*(t.double() for t in theta))
-        parts = likelihood("rbf", theta.expand((len(batches),)), x[batches], y[batches]).gradient
+        parts = likelihood("rbf", theta, x[batches], y[batches]).gradient
         whole = likelihood("rbf", theta, x, y).gradient
         return torch.stack([parts.variance.mean() / 4, parts.noise.mean() / 4]), torch.stack(whole[1:]) / 8
 

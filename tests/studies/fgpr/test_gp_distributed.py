@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.core.federation import Federation
+from fedrepro.core.federation import Federation, Holdings
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.algorithms.gp_distributed import GPDistributed
 from fedrepro.studies.fgpr.algorithms.gp_maximum import GPMaximum
@@ -34,7 +34,7 @@ def test_one_expert_is_the_process_itself():
     plain = alone.values("a_rmse", split="test", client=-1)[-1]
     for metric in ("rmse_central_poe", "rmse_central_gpoe", "rmse_central_bcm"):
         assert expert.values(metric, split="test", client=-1)[-1] == pytest.approx(plain, rel=1e-6)
-    # rBCM weighs even its one expert by what it has learned, so it is not that expert
+    # rBCM weighs even a single expert by what it has learned
     assert expert.values("rmse_central", split="test")[-1] == expert.values("a_rmse", split="test", client=-1)[-1]
     assert expert.values("uploaded").tolist() == [2 * 14]
 
@@ -46,6 +46,23 @@ def test_dvi_with_all_samples_as_inducing_points_is_close_to_the_process():
     assert sparse.values("rmse_central", split="test", client=-1)[-1] == pytest.approx(plain, abs=0.02)
     assert sparse.values("exchanges")[0] > 1
     assert sparse.values("uploaded")[0] >= sparse.values("exchanges")[0] * 14 * 14
+
+
+@pytest.mark.parametrize("rule", ["", "_poe", "_gpoe", "_bcm"])
+def test_experts_together_beat_the_worst_of_them(rule):
+    """rBCM is the rule without a suffix."""
+    data = federation(3)
+    together = found(data, GPDistributed(fit="dgp")).values(f"rmse_central{rule}", split="test")[-1]
+    alone = [found(Federation(_only(data, k), test=_all(data)), GPDistributed(fit="dgp")) for k in range(3)]
+    assert together < max(one.values("rmse_central_poe", split="test")[-1] for one in alone)
+
+
+def _only(data: Federation, k: int) -> Holdings:
+    return Holdings(data.train.samples, data.train.of(k), np.array([0, data.train.sizes[k]]))
+
+
+def _all(data: Federation) -> Holdings:
+    return Holdings(data.test.samples, data.test.rows, np.array([0, len(data.test.rows)]))
 
 
 def test_the_central_error_is_over_all_test_samples_of_all_devices():

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fedrepro.evidence.tables import TABLE_COLUMNS
-from fedrepro.studies.fgpr.measures_multi_fidelity import multi_fidelity_measures
+from fedrepro.studies.fgpr.measures import multi_fidelity_measures
 
 
 def table(errors, experiment="fgpr/multi_fidelity_currin", rounds=(0, 7)):

@@ -1,9 +1,8 @@
-"""SARCOS: its two layouts, files that are not what they should be, and the mechanics of the simulated arm."""
+"""SARCOS: its two layouts, wrong files, and the mechanics of the simulated arm."""
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 
 import numpy as np
 import pytest
@@ -15,9 +14,6 @@ from fedrepro.studies.fgpr.datasets.sarcos import overlap, sarcos, sarcos_size
 from fedrepro.studies.fgpr.robot_arm import ARM, Arm, movement, robot_arm
 from tests.unit.data.real_files import unverified
 
-MODULE = importlib.import_module(
-    "fedrepro.studies.fgpr.datasets.sarcos"
-)  # the package has the function under this name
 JOINTS = 7
 
 
@@ -29,7 +25,7 @@ def rows(n: int, start: int = 0) -> np.ndarray:
 @pytest.fixture
 def source(tmp_path, monkeypatch):
     """source(sarcos_inv_test=…, sarcos_inv=…): takes these variables for the real files, of 6 and 3 rows."""
-    monkeypatch.setattr(MODULE, "ROWS", {"sarcos_inv": 6, "sarcos_inv_test": 3})
+    monkeypatch.setitem(sarcos.__globals__, "ROWS", {"sarcos_inv": 6, "sarcos_inv_test": 3})
     (tmp_path / "sarcos").mkdir()
 
     def make(**tables) -> Source:

@@ -32,7 +32,7 @@ LEDGER = {
 }
 
 
-(SHARD,) = load_experiment(ROOT / "config", "dfl/line", "demo").shards()
+(SHARD,) = load_experiments(ROOT / "config", "demo", "dfl")["dfl/line"].shards()
 COLOURS = np.array([[255, 255, 255], [0, 0, 0], [31, 119, 180], [214, 39, 40]], dtype=np.uint8)
 OLDER = "0-99"  # a job from an older division of the seeds
 

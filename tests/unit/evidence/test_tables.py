@@ -78,22 +78,6 @@ def test_the_parts_of_a_setting_are_columns(tmp_path):
     assert table["seed"].tolist() == [0, 0, 0, 1]
 
 
-def test_an_older_manifest_gives_the_settings_by_its_config(tmp_path):
-    """Such a manifest has the keys of a grid sorted, its runs as the experiment file has them."""
-    arm = {"variants": {"a": {}, "b": {"grid": {"mu": [1, 2], "lr": [0.1]}}}}
-    runs = {("a", 0): [4], ("b,mu=1,lr=0.1", 0): [4], ("b,mu=2,lr=0.1", 0): [4]}
-    collect_metrics(
-        "toy", [shard(tmp_path, "fedavg", runs, config={"algorithms": {"fedavg": arm}})], tmp_path / "table"
-    )
-    assert parts_of_settings(pd.read_parquet(tmp_path / "table")) == [
-        {"algorithm": "fedavg", "setting": "a", "variant": "a", "point": ""},
-        {"algorithm": "fedavg", "setting": "b,mu=1,lr=0.1", "variant": "b", "point": "mu=1,lr=0.1"}
-        | {"grid.mu": 1.0, "grid.lr": 0.1},
-        {"algorithm": "fedavg", "setting": "b,mu=2,lr=0.1", "variant": "b", "point": "mu=2,lr=0.1"}
-        | {"grid.mu": 2.0, "grid.lr": 0.1},
-    ]
-
-
 def test_the_same_shards_give_the_same_bytes(tmp_path):
     part = shard(tmp_path, "fedavg", {("", 0): [4, 2]})
     for name in ("one", "two"):

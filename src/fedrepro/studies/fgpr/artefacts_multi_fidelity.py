@@ -5,21 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from fedrepro.evidence.published import printed
-from fedrepro.evidence.tables import final, rows
-from fedrepro.report.plotting import COLOURS, PUBLISHED, figure
+from fedrepro.evidence.tables import Tables, final, rows
+from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure
+from fedrepro.studies.fgpr.artefacts import last_curve
 from fedrepro.studies.fgpr.functions import FUNCTIONS
-from fedrepro.studies.fgpr.measures_multi_fidelity import GAINS
-
-Tables = dict[str, pd.DataFrame]
-Drawn = tuple[Figure, pd.DataFrame]
+from fedrepro.studies.fgpr.measures import GAINS
 
 NAMES = {"currin": "CURRIN", "park": "PARK", "branin": "BRANIN", "hartmann": "Hartmann-3D", "borehole": "Borehole"}
-#: the rows that Table 4.2 prints → their name in config/published
+#: rows printed in Table 4.2 → their name in published.csv
 PRINTED = {"FGPR": "fgpr", "Separate": "separate", "AR": "ar", "Deep": "deep", "Modular GP": "modular"}
-#: (algorithm, setting) → its row
+#: (algorithm, setting) → row
 ROWS = {
     ("fgpr", "published"): "FGPR",
     ("fgpr", "tenfold"): "FGPR, steps ten times as long",
@@ -37,7 +33,7 @@ ROWS = {
     ("baseline", "modular isotropic"): "Modular GP, isotropic",
     ("baseline", "limit"): "limit: the high fidelity at all samples, ARD",
 }
-#: the rows of the picture of calibration
+#: rows shown in the calibration figure
 CALIBRATED = (
     *("FGPR", "FGPR's θ to convergence", "Separate", "Separate to convergence", "Separate to convergence, ARD"),
     *("AR", "Deep", "Modular GP"),
@@ -49,14 +45,8 @@ def _arm(table: pd.DataFrame, algorithm: str, setting: str) -> pd.DataFrame:
 
 
 def _values(table: pd.DataFrame, metric: str) -> pd.Series:
-    """One value a run, of the last round."""
+    """One value per run, of the last round."""
     return final(table, metric, split="test", group="", client=-1)["value"]
-
-
-def _start(table: pd.DataFrame) -> pd.Series:
-    """The error of the prior that all methods with rounds start from, without any training."""
-    mine = _arm(table, "fgpr", "published")
-    return rows(mine, "a_rmse", split="test", group="", client=-1, round=0)["value"]
 
 
 def _spread(values: pd.Series, digits: int = 3) -> str:
@@ -65,61 +55,55 @@ def _spread(values: pd.Series, digits: int = 3) -> str:
     return f"{values.mean():.{digits}f}" + (f" ± {values.std():.{digits}f}" if len(values) > 1 else "")
 
 
-def _in_print(name: str, function: str) -> str:
-    """What Table 4.2 prints of a row, if it has it."""
-    return str(printed("fgpr")[f"t42_{function}_{PRINTED[name]}"]) if name in PRINTED else ""
+def _errors(table: pd.DataFrame) -> dict[str, str]:
+    """The error of every row, of the prior that all methods with rounds start from, and of the trivial predictor."""
+    found = {name: _spread(_values(_arm(table, *arm), "a_rmse")) for arm, name in ROWS.items()}
+    mine = _arm(table, "fgpr", "published")
+    start = rows(mine, "a_rmse", split="test", group="", client=-1, round=0)["value"]
+    found["no training: FGPR's first θ"] = _spread(start)
+    found["trivial: training mean"] = _spread(_values(mine, "a_rmse_trivial"))
+    return found
+
+
+def _printed(tables: Tables, function: str, method: str) -> str:
+    """The value of a row in Table 4.2, if printed there."""
+    return str(tables.printed[f"t42_{function}_{PRINTED[method]}"]) if method in PRINTED else ""
 
 
 def table4_2(tables: Tables) -> pd.DataFrame:
-    """A row a method, two columns a function: printed and ours, mean ± sd over runs."""
-    lines = []
-    for (algorithm, setting), name in ROWS.items():
-        line = {"method": name}
-        for function, title in NAMES.items():
-            mine = _arm(tables[f"multi_fidelity_{function}"], algorithm, setting)
-            line[f"{title}, printed"] = _in_print(name, function)
-            line[title] = _spread(_values(mine, "a_rmse"))
-        lines.append(line)
-    start, trivial = {"method": "no training: FGPR's first θ"}, {"method": "trivial: training mean"}
+    """One row per method, two columns per function: printed and ours, mean ± sd over runs."""
+    columns: dict[str, list[str]] = {}
     for function, title in NAMES.items():
-        table = tables[f"multi_fidelity_{function}"]
-        start |= {f"{title}, printed": "", title: _spread(_start(table))}
-        found = _values(_arm(table, "fgpr", "published"), "a_rmse_trivial")
-        trivial |= {f"{title}, printed": "", title: _spread(found)}
-    return pd.DataFrame([*lines, start, trivial])
+        errors = _errors(tables[f"multi_fidelity_{function}"])
+        columns["method"] = list(errors)
+        columns[f"{title}, printed"] = [_printed(tables, function, method) for method in errors]
+        columns[title] = list(errors.values())
+    return pd.DataFrame(columns)
 
 
 def scaling(tables: Tables) -> pd.DataFrame:
     """Borehole: inputs as fractions of their domain, or in their own units."""
-    both = {"inputs in [0, 1]": tables["multi_fidelity_borehole"], "own units": tables["multi_fidelity_unscaled"]}
-    return _side_by_side(both, "borehole")
+    both = {"inputs in [0, 1]": "multi_fidelity_borehole", "own units": "multi_fidelity_unscaled"}
+    return _side_by_side(tables, both, "borehole")
 
 
 def design(tables: Tables) -> pd.DataFrame:
     """CURRIN: uniform samples, or these and the corners of the square."""
-    both = {"uniform": tables["multi_fidelity_currin"], "with the corners": tables["multi_fidelity_vertices"]}
-    return _side_by_side(both, "currin")
+    both = {"uniform": "multi_fidelity_currin", "with the corners": "multi_fidelity_vertices"}
+    return _side_by_side(tables, both, "currin")
 
 
-def _side_by_side(both: Tables, function: str) -> pd.DataFrame:
-    """The methods that the second table has, with what Table 4.2 prints of a function."""
-    *_, second = both.values()
-    lines = []
-    for (algorithm, setting), name in ROWS.items():
-        if _arm(second, algorithm, setting).empty:
-            continue
-        line = {"method": name, "printed": _in_print(name, function)}
-        lines.append(line | {k: _spread(_values(_arm(t, algorithm, setting), "a_rmse")) for k, t in both.items()})
-    for name, find in (
-        ("no training: FGPR's first θ", _start),
-        ("trivial: training mean", lambda t: _values(_arm(t, "fgpr", "published"), "a_rmse_trivial")),
-    ):
-        lines.append({"method": name, "printed": ""} | {k: _spread(find(t)) for k, t in both.items()})
-    return pd.DataFrame(lines)
+def _side_by_side(tables: Tables, both: dict[str, str], function: str) -> pd.DataFrame:
+    """The methods of the second experiment in both, with the values printed in Table 4.2."""
+    errors = {column: _errors(tables[name]) for column, name in both.items()}
+    methods = [method for method, value in list(errors.values())[1].items() if value]
+    printed = [_printed(tables, function, method) for method in methods]
+    own = {column: [values[method] for method in methods] for column, values in errors.items()}
+    return pd.DataFrame({"method": methods, "printed": printed, **own})
 
 
 def budget_multi_fidelity(tables: Tables) -> pd.DataFrame:
-    """How much of FGPR's gain over Separate is sharing and how much is budget: a row a function, in percent."""
+    """FGPR's gain over Separate by sharing and by budget: one row per function, in percent."""
     words = {
         "gain_published": "FGPR over Separate, published protocol",
         "gain_budget": "Separate to convergence over Separate",
@@ -129,7 +113,7 @@ def budget_multi_fidelity(tables: Tables) -> pd.DataFrame:
     lines = []
     for function, title in NAMES.items():
         table = tables[f"multi_fidelity_{function}"]
-        alone, shared = (printed("fgpr")[f"t42_{function}_{method}"].value for method in ("separate", "fgpr"))
+        alone, shared = (tables.printed[f"t42_{function}_{method}"].value for method in ("separate", "fgpr"))
         line = {"function": title, "printed gain of FGPR over Separate, %": f"{100 * (1 - shared / alone):.0f}"}
         for metric in GAINS:
             found = 100 * final(table, metric)["value"]
@@ -150,6 +134,7 @@ def calibration(tables: Tables) -> Drawn:
                 lines.append({"function": title, "method": name, "metric": metric, **spread})
     numbers = pd.DataFrame(lines)
     fig, axes = figure(3, 1, width=8.0, height=2.3, sharex=True)
+    ((coverage,), (nlpd,), (crps,)) = axes
     labels = {"coverage_95": "coverage of 95 % intervals", "nlpd": "NLPD (median)", "crps": "CRPS (median)"}
     for ax, (metric, label) in zip(axes[:, 0], labels.items(), strict=True):
         for i, name in enumerate(CALIBRATED):
@@ -163,16 +148,16 @@ def calibration(tables: Tables) -> Drawn:
             ax.axvline(edge, color="#bbbbbb", linewidth=0.6)
         ax.grid(axis="x", visible=False)
         ax.margins(y=0.12)
-    axes[0, 0].axhline(0.95, **PUBLISHED)
-    axes[1, 0].set_yscale("symlog")
-    axes[2, 0].set_yscale("log")
-    axes[2, 0].set_xticks(np.arange(len(NAMES)), NAMES.values())
-    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    coverage.axhline(0.95, **PUBLISHED)
+    nlpd.set_yscale("symlog")
+    crps.set_yscale("log")
+    crps.set_xticks(np.arange(len(NAMES)), NAMES.values())
+    fig.legend(*coverage.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig, numbers
 
 
 def held(tables: Tables) -> Drawn:
-    """CURRIN: the error over the number of samples that the high-fidelity client holds."""
+    """CURRIN: the error over the number of samples of the high-fidelity client."""
     table = tables["multi_fidelity_held"]
     errors = final(table, "a_rmse", split="test", group="", client=-1).copy()
     pairs = errors["setting"].str.extract(r"^(?P<method>[^,]+),held=(?P<held>\d+)$")
@@ -183,8 +168,8 @@ def held(tables: Tables) -> Drawn:
         "ar": "AR, isotropic",
         "modular": "Modular GP, isotropic",
     }
-    fig, axes = figure(width=6.4, height=3.6)
-    ax, lines = axes[0, 0], []
+    fig, ((ax,),) = figure(width=6.4, height=3.6)
+    lines = []
     for i, (method, name) in enumerate(names.items()):
         own = errors[errors["method"] == method].groupby("held")["value"]
         by_size = own.agg(rmse="median", low="min", high="max", runs="count").reset_index()
@@ -202,13 +187,10 @@ def held(tables: Tables) -> Drawn:
     return fig, pd.concat([*lines, pd.DataFrame({"method": ["trivial: training mean"], "rmse": [trivial]})])
 
 
-def _curve(axes: Axes, tables: Tables, function: str, algorithm: str, setting: str, client: int) -> pd.DataFrame:
-    """A method's prediction for one client in the first run, with the truth and the samples; what was drawn."""
+def _draw_curve(axes: Axes, tables: Tables, function: str, algorithm: str, setting: str, client: int) -> pd.DataFrame:
+    """Draw a method's prediction for one client in the first run, with the truth and the samples."""
     table, samples = tables[f"one_dimensional_{function}"], tables[f"one_dimensional_{function}.data"]
-    mine = _arm(table, algorithm, setting)
-    mine = mine[(mine["seed"] == mine["seed"].min()) & (mine["client"] == client)]
-    parts = {name: final(mine, f"curve_{name}").set_index("step")["value"] for name in ("x", "mean", "sd")}
-    drawn = pd.DataFrame(parts).sort_index()
+    drawn = last_curve(_arm(table, algorithm, setting), client)[["x", "mean", "sd"]]
     own = samples[samples["client"] == client]
     fidelities = FUNCTIONS[function]
     (low, high), f = fidelities.domain[0], fidelities.levels[client]
@@ -217,8 +199,8 @@ def _curve(axes: Axes, tables: Tables, function: str, algorithm: str, setting: s
         return f((low + (high - low) * x.to_numpy())[:, None])
 
     slope, offset = np.polyfit(truth(own["x0"]), own["y"], 1)  # the client's standardisation
-    drawn = drawn.assign(truth=slope * truth(drawn["x"]) + offset, low=lambda d: d["mean"] - 1.96 * d["sd"])
-    drawn = drawn.assign(high=drawn["mean"] + 1.96 * drawn["sd"])
+    ends = {"low": drawn["mean"] - 1.96 * drawn["sd"], "high": drawn["mean"] + 1.96 * drawn["sd"]}
+    drawn = drawn.assign(truth=slope * truth(drawn["x"]) + offset, **ends)
     x = low + (high - low) * drawn["x"]
     axes.fill_between(x, drawn["low"], drawn["high"], color="#999999", alpha=0.4, linewidth=0, label="95 % interval")
     axes.plot(x, drawn["truth"], color=COLOURS[1], linewidth=1.0, linestyle="--", label="truth")
@@ -236,7 +218,7 @@ def fig4_6(tables: Tables) -> Drawn:
     for row, function in enumerate(("linear", "nonlinear")):
         for client, level in enumerate(("low", "high")):
             ax = axes[row, client]
-            parts.append(_curve(ax, tables, function, "fgpr", "", client))
+            parts.append(_draw_curve(ax, tables, function, "fgpr", "", client))
             ax.set_title(f"Example {row + 1} ({function}), {level} fidelity, FGPR")
         axes[row, 0].set_ylabel("y, standardised")
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
@@ -244,7 +226,7 @@ def fig4_6(tables: Tables) -> Drawn:
 
 
 def fig4_7(tables: Tables) -> Drawn:
-    """Fig. 4.7: Example 2 from the high fidelity's samples alone, and what the methods that see both make of it."""
+    """Fig. 4.7: Example 2 from the high fidelity's samples alone, and by methods that use both levels."""
     arms = {
         "Separate, published protocol": ("separate", ""),
         "Separate to convergence": ("baseline", "separate"),
@@ -256,7 +238,7 @@ def fig4_7(tables: Tables) -> Drawn:
     fig, axes = figure(3, 2, width=8.2, height=2.3, sharex=True, sharey=True)
     parts = []
     for ax, (name, arm) in zip(axes.flat, arms.items(), strict=True):
-        parts.append(_curve(ax, tables, "nonlinear", *arm, 1))
+        parts.append(_draw_curve(ax, tables, "nonlinear", *arm, 1))
         error = final(_arm(tables["one_dimensional_nonlinear"], *arm), "a_rmse", split="test", client=-1)["value"]
         ax.set_title(f"{name} (RMSE {_spread(error, 2)})")
         ax.set_ylim(-4, 5)

@@ -1,18 +1,16 @@
 """Test functions in several fidelities (thesis §4.3.3, §4.5, §4.6, App. C.2 and C.4), from x [n, d] to y [n].
 
-`FUNCTIONS` holds the thesis' formulas under their plain names and, where others differ, those beside them:
+`FUNCTIONS` holds the thesis' formulas under their plain names, and two variants:
 
-| name | how it differs from the thesis' |
+| name | difference from the thesis |
 |---|---|
 | hartmann_printed | y_t as printed has α, not α_t: all fidelities are the same. `hartmann` has α_t, as its text means |
-| hartmann_literature | negative: a function to be minimised (also in the authors' code) |
-| borehole_literature | low fidelity 5 instead of 5π (a scale only); x5 up to 116 instead of 115 |
 | branin_authors | the authors' code: no square root in the medium fidelity; the low one's inputs *are* 1.2(x + 2) |
-| branin_emukit | everything over 100, on [−5, 0] × [10, 15], the benchmark of Cutajar et al. 2019 |
-| park_emukit | x3 where the formula has x3² |
 
-CURRIN, PARK, high-fidelity BRANIN and the A and P of Hartmann are the literature's. Where a formula divides by 0 on
-the edge of its domain, the limit is taken (CURRIN at x2 = 0, PARK at x1 = 0).
+CURRIN, PARK, high-fidelity BRANIN and the A and P of Hartmann are the literature's. There Hartmann is negative, to be
+minimised (Cutajar et al. 2019; also in the authors' code), and Borehole's low fidelity has 5 instead of 5π and x5 up to
+116 instead of 115 (Xiong et al. 2013). Where a formula divides by 0 on the edge of its domain, its value is the limit
+(CURRIN at x2 = 0, PARK at x1 = 0).
 """
 
 from __future__ import annotations
@@ -31,24 +29,16 @@ P = np.array([[3689, 1170, 2673], [4699, 4387, 7470], [1091, 8732, 5547], [381, 
 ALPHA = np.array([1.0, 1.2, 3.0, 3.2])
 DELTA = np.array([0.01, -0.01, -0.1, 0.1])
 UNIT = (0.0, 1.0)
-BOREHOLE = (
-    (0.05, 0.15),
-    (100, 50_000),
-    (63_070, 115_600),
-    (990, 1110),
-    (63.1, 115),
-    (700, 820),
-    (1120, 1680),
-    (9855, 12_045),
-)
+BRANIN = ((-5.0, 10.0), (0.0, 15.0))
+_LOW, _HIGH = (0.05, 100, 63_070, 990, 63.1, 700, 1120, 9855), (0.15, 50_000, 115_600, 1110, 115, 820, 1680, 12_045)
+BOREHOLE = tuple(zip(_LOW, _HIGH, strict=True))
 
 
 @dataclass(frozen=True)
 class Fidelities:
-    """levels: from low to high fidelity; sizes: the thesis' numbers of samples, one a level.
+    """levels: from low to high fidelity; sizes: the thesis' numbers of samples per level.
 
-    peers: the levels are of equal standing, so each of them is tested, not the last alone. first_domain: where the
-    first level's inputs lie, if not in `domain`.
+    peers: all levels are tested, not only the last. first_domain: that of the first level's inputs, if not `domain`.
     """
 
     source: str
@@ -106,19 +96,19 @@ def currin_low(x: np.ndarray) -> np.ndarray:
     x1, x2 = x.T
     below = np.maximum(0, x2 - 0.05)
     corners = [(x1 + 0.05, x2 + 0.05), (x1 + 0.05, below), (x1 - 0.05, x2 + 0.05), (x1 - 0.05, below)]
-    return sum(currin_high(np.stack(corner, axis=1)) for corner in corners) / 4
+    return sum((currin_high(np.stack(corner, axis=1)) for corner in corners), np.zeros(len(x))) / 4
 
 
-def park_high(x: np.ndarray, power: int = 2) -> np.ndarray:
+def park_high(x: np.ndarray) -> np.ndarray:
     x1, x2, x3, x4 = x.T
     # x1/2 (√(1 + c/x1²) − 1), multiplied out so that it holds at x1 = 0
-    root = np.sqrt(x1**2 + (x2 + x3**power) * x4) - x1
+    root = np.sqrt(x1**2 + (x2 + x3**2) * x4) - x1
     return root / 2 + (x1 + 3 * x4) * np.exp(1 + np.sin(x3))
 
 
-def park_low(x: np.ndarray, power: int = 2) -> np.ndarray:
+def park_low(x: np.ndarray) -> np.ndarray:
     x1, x2, x3, _ = x.T
-    return (1 + np.sin(x1) / 10) * park_high(x, power) - 2 * x1 + x2**2 + x3**2 + 0.5
+    return (1 + np.sin(x1) / 10) * park_high(x) - 2 * x1 + x2**2 + x3**2 + 0.5
 
 
 def branin_high(x: np.ndarray) -> np.ndarray:
@@ -138,14 +128,14 @@ def branin_low(x: np.ndarray) -> np.ndarray:
 
 
 def branin_low_authors(x: np.ndarray) -> np.ndarray:
-    """Of inputs that are 1.2(x + 2) already."""
+    """Of inputs that already are 1.2(x + 2)."""
     return branin_medium(x, root=False) - 3 * x[:, 1] + 1
 
 
-def hartmann(x: np.ndarray, below: int, sign: float = 1.0) -> np.ndarray:
-    """`below`: how many levels below the highest, 3 − t."""
+def hartmann(x: np.ndarray, below: int) -> np.ndarray:
+    """`below`: levels below the highest, 3 − t."""
     distance = np.einsum("ij,nij->ni", A, (x[:, None, :] - P) ** 2)
-    return sign * np.exp(-distance) @ (ALPHA + below * DELTA)
+    return np.exp(-distance) @ (ALPHA + below * DELTA)
 
 
 def borehole(x: np.ndarray, factor: float, offset: float) -> np.ndarray:
@@ -154,13 +144,6 @@ def borehole(x: np.ndarray, factor: float, offset: float) -> np.ndarray:
     log = np.log(x2 / x1)
     return factor * x3 * (x4 - x6) / (log * (offset + 2 * x7 * x3 / (log * x1**2 * x8) + x3 / x5))
 
-
-def _hundredth(function: Function) -> Function:
-    return lambda x: function(x) / 100
-
-
-_borehole_high = partial(borehole, factor=2 * np.pi, offset=1.0)
-_branin_domain = ((-5.0, 10.0), (0.0, 15.0))
 
 FUNCTIONS: dict[str, Fidelities] = {
     "opposite_sines": Fidelities(
@@ -174,24 +157,13 @@ FUNCTIONS: dict[str, Fidelities] = {
     "nonlinear": Fidelities("thesis §4.6, Example 2", ((0.0, 2.0),), (nonlinear_low, nonlinear_high), (100, 20)),
     "currin": Fidelities("thesis App. C.2, Example 3", (UNIT,) * 2, (currin_low, currin_high), (200, 40)),
     "park": Fidelities("thesis App. C.2, Example 4", (UNIT,) * 4, (park_low, park_high), (300, 50)),
-    "park_emukit": Fidelities(
-        "emukit's code", (UNIT,) * 4, (partial(park_low, power=1), partial(park_high, power=1)), (30, 5)
-    ),
-    "branin": Fidelities(
-        "thesis App. C.2, Example 5", _branin_domain, (branin_low, branin_medium, branin_high), (200, 40, 20)
-    ),
+    "branin": Fidelities("thesis App. C.2, Example 5", BRANIN, (branin_low, branin_medium, branin_high), (200, 40, 20)),
     "branin_authors": Fidelities(
         "the thesis' released code",
-        _branin_domain,
+        BRANIN,
         (branin_low_authors, partial(branin_medium, root=False), branin_high),
         (200, 40, 20),
         first_domain=((-3.6, 14.4), (2.4, 20.4)),
-    ),
-    "branin_emukit": Fidelities(
-        "emukit's benchmark",
-        ((-5.0, 0.0), (10.0, 15.0)),
-        tuple(map(_hundredth, (branin_low, branin_medium, branin_high))),
-        (80, 30, 10),
     ),
     "hartmann": Fidelities(
         "thesis App. C.2, Example 6, with α_t",
@@ -202,22 +174,10 @@ FUNCTIONS: dict[str, Fidelities] = {
     "hartmann_printed": Fidelities(
         "thesis App. C.2, Example 6, to the letter", (UNIT,) * 3, (partial(hartmann, below=0),) * 3, (200, 100, 50)
     ),
-    "hartmann_literature": Fidelities(
-        "Cutajar et al. 2019",
-        (UNIT,) * 3,
-        tuple(partial(hartmann, below=t, sign=-1.0) for t in (2, 1, 0)),
-        (80, 40, 20),
-    ),
     "borehole": Fidelities(
         "thesis App. C.2, Example 7",
         BOREHOLE,
-        (partial(borehole, factor=5 * np.pi, offset=1.5), _borehole_high),
+        (partial(borehole, factor=5 * np.pi, offset=1.5), partial(borehole, factor=2 * np.pi, offset=1.0)),
         (200, 50),
-    ),
-    "borehole_literature": Fidelities(
-        "Xiong et al. 2013",
-        (*BOREHOLE[:4], (63.1, 116), *BOREHOLE[5:]),
-        (partial(borehole, factor=5.0, offset=1.5), _borehole_high),
-        (60, 5),
     ),
 }

@@ -1,20 +1,20 @@
 """A simulated seven-joint arm: joint torques by recursive Newton–Euler (Luh, Walker and Paul, 1980), in the frames of
 Craig, Introduction to Robotics, ch. 3 and 6 (modified Denavit–Hartenberg: frame i turns with link i about its own z).
 
-Outwards from the base, with R the rotation from frame i to frame i − 1 and p the origin of frame i in frame i − 1,
-both of joint i, ω, ω̇ and a of link i − 1, and z = (0, 0, 1):
+Outwards from the base, with R the rotation from frame i to frame i − 1 and p the origin of frame i in frame i − 1
+(both of joint i), ω, ω̇ and a of link i − 1, and z = (0, 0, 1):
 
     ω_i = Rᵀω + q̇ z,   ω̇_i = Rᵀω̇ + Rᵀω × q̇ z + q̈ z,   a_i = Rᵀ(a + ω̇ × p + ω × (ω × p))
 
-from ω = ω̇ = 0 and a = −gravity at the base; then inwards from f = n = 0 at the tip, with c_i the centre of mass of
+from ω = ω̇ = 0 and a = −gravity at the base. Then inwards from f = n = 0 at the tip, with c_i the centre of mass of
 link i, R and p those of joint i + 1, f and n those of link i + 1:
 
     F = m_i (a_i + ω̇_i × c_i + ω_i × (ω_i × c_i)),   N = I_i ω̇_i + ω_i × I_i ω_i
     f_i = F + R f,   n_i = N + c_i × F + R n + p × R f,   τ_i = z · n_i
 
-All of it for all samples at once: q, q̇, q̈ and τ are [n, joints]. The arm's build and its movements are assumed: a
-shoulder of three joints, an elbow, a wrist of three, the first axis horizontal, angles and speeds of the size of
-SARCOS'. Its torques have none of the real arm's friction, hydraulics or elastic parts.
+All samples are computed at once: q, q̇, q̈ and τ are [n, joints]. The arm's build and movements are assumed: a shoulder
+of three joints, an elbow, a wrist of three, the first axis horizontal, angles and speeds as large as those of SARCOS.
+The torques lack the real arm's friction, hydraulics and elastic parts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Arm:
         return np.moveaxis(np.array(rows), -1, 0), origin
 
     def torques(self, q: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
-        """τ [n, joints] that moves the arm so, against inertia and gravity; all arguments [n, joints]."""
+        """τ [n, joints] of this movement, against inertia and gravity; all arguments [n, joints]."""
         joints = [self.joint(i, q[:, i]) for i in range(q.shape[1])]
         ω = dω = np.zeros((len(q), 3))
         a = np.tile(-self.gravity, (len(q), 1))
@@ -67,7 +67,7 @@ class Arm:
             f = force[i] + f
             τ[:, i] = n[:, 2]
             R, p = joints[i]
-            f = _forth(R, f)  # as the link before feels it, in its own frame
+            f = _forth(R, f)  # on the link before, in its frame
             n = _forth(R, n) + np.cross(p, f)
         return τ
 
@@ -87,15 +87,14 @@ def _swing(ω: np.ndarray, dω: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 def _boxes(mass: np.ndarray, size: np.ndarray) -> np.ndarray:
     """Inertia [joints, 3, 3] of boxes of these sizes [joints, 3] about their middle."""
-    squares = size**2
-    return np.array([np.diag(m / 12 * (s.sum() - s)) for m, s in zip(mass, squares, strict=True)])
+    return np.array([np.diag(m / 12 * (s.sum() - s)) for m, s in zip(mass, size**2, strict=True)])
 
 
 _MASS = np.array([4.0, 3.0, 8.0, 3.0, 5.0, 1.5, 2.0])
 _SIZE = np.array([[0.1, 0.1, 0.1], [0.1, 0.1, 0.1], [0.08, 0.08, 0.3], [0.1, 0.1, 0.1], [0.07, 0.07, 0.25],
                   [0.06, 0.06, 0.06], [0.09, 0.04, 0.15]])  # fmt: skip
-#: assumed: as long as a human arm, and heavier, as a hydraulic one is; the axes of the shoulder meet in a point, and so
-#: do those of the wrist
+#: assumed: as long as a human arm and heavier, like a hydraulic one; the axes of the shoulder meet in one point, as do
+#: those of the wrist
 ARM = Arm(
     twist=np.pi / 2 * np.array([0, 1, -1, 1, -1, 1, -1]),
     length=np.array([0, 0, 0, 0.03, -0.03, 0, 0]),
@@ -110,12 +109,12 @@ ARM = Arm(
 #: middle of the movement and its spread (rad), joint by joint
 _MIDDLE = np.array([-0.1, -0.5, 0.0, 1.5, 0.5, -0.3, 0.2])
 _SPREAD = np.array([0.3, 0.13, 0.13, 0.23, 0.28, 0.21, 0.18])
-_WAVES, _SLOWEST, _FASTEST, _STEP = 12, 0.05, 3.0, 0.01  # waves a joint; Hz; Hz; s from sample to sample
+_WAVES, _SLOWEST, _FASTEST, _STEP = 12, 0.05, 3.0, 0.01  # waves per joint; Hz; Hz; s between samples
 _NOISE = 0.01  # of each torque's own spread
 
 
 def movement(rng: np.random.Generator, time: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, q̇, q̈ [n, 7] at times [n]: sums of waves in every joint, slow ones wide and fast ones narrow."""
+    """q, q̇, q̈ [n, 7] at times [n]: a sum of waves per joint, slow ones wide and fast ones narrow."""
     joints = len(_MIDDLE)
     frequency = 2 * np.pi * np.exp(rng.uniform(np.log(_SLOWEST), np.log(_FASTEST), (_WAVES, joints)))
     phase = rng.uniform(0, 2 * np.pi, (_WAVES, joints))
@@ -132,8 +131,8 @@ def movement(rng: np.random.Generator, time: np.ndarray) -> tuple[np.ndarray, np
 
 
 def robot_arm(rng: np.random.Generator, train: int, test: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions, velocities, accelerations and torques, [train, 28] and [test, 28]: one movement in the order of time,
-    the test rows drawn from all of it."""
+    """Positions, velocities, accelerations and torques, [train, 28] and [test, 28]: one movement in order of time, of
+    which random rows are the test set."""
     n = train + test
     x = movement(rng, _STEP * np.arange(n))
     τ = ARM.torques(*x)

@@ -3,37 +3,40 @@
     device   E steps  θ_k ← θ_k − η g_k(θ_k; ξ_k)   from the server's θ, g_k of a mini-batch's likelihood over its size
     server   θ ← Σ p_k θ_k, or the plain average of devices that were drawn with probability p_k
 
-and each device predicts with θ from its own data. What the thesis leaves open is a setting; the defaults are the
-released code's: `optimiser: adam`, its moments forgotten after every round, on `scale: softplus` (θ = softplus(raw) +
-least value), the average on the natural scale. `scale: natural` is Algorithm 4.2 to the letter, with θ projected onto
-the parameter space. `gradient: theorem` divides the gradient in θ₁ by log M instead of M (§4.4.2: s₁ = τ log M, s₂ = M;
-τ = 1). `schedule: inverse` is η ~ 1/t, as the theorems ask for: η_t = lr · delay / (delay + t), t counting all local
-steps. `known: lengthscale` holds l at the truth of simulated data, which the theorems suppose known.
+and each device predicts with θ from its own data. Settings cover what the thesis leaves open; the defaults are the
+released code's: `optimiser: adam`, reset after every round, on `scale: softplus` (θ = softplus(raw) + least value), the
+average on the natural scale. `scale: natural` is Algorithm 4.2 to the letter, with θ projected onto the parameter
+space. `gradient: theorem` divides the gradient in θ₁ by log M instead of M (§4.4.2: s₁ = τ log M, s₂ = M; τ = 1).
+`schedule: inverse` is η ~ 1/t, as in the theorems: η_t = lr · delay / (delay + t), t counting all local steps.
+`known: lengthscale` holds l at the truth of simulated data, as the theorems assume.
 
-`period` (Remark 26): the server sends θ once in so many rounds, and the devices go on from where they were in
-the rounds between; with a round of one step it is E. From `rounds` on it is one-shot communication.
+`period` (Remark 26): the server sends θ every `period` rounds; in between each device continues from its own θ. With
+one step per round it is E. From `rounds` on it is one-shot communication.
 
-`last_weight` (Fig. 4.8) gives the last device this weight and the others what is left, in proportion to their p_k.
+`last_weight` (Fig. 4.8) is the weight of the last device; the others share the rest in proportion to their p_k.
 `newcomers` (App. C.3): see fedavg_transfer.py.
 
-Recorded where the data know the truth: error_signal, error_noise and error (their sum), the squared distances of θ₁ and
-θ₂ from it, and error_lengthscale. Also uploaded, the numbers that all devices have sent so far.
+Recorded if the data set knows the truth: error_signal, error_noise and error (their sum), the squared distances of θ₁
+and θ₂ from it, and error_lengthscale. Always uploaded, the numbers sent by all devices so far.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from fedrepro.algorithms.fedavg_transfer import FedAvgTransfer
-from fedrepro.core.algorithm import Metric, Trial
-from fedrepro.core.params import Params, weighted_sum
+from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params, Uploads, weighted_sum
+from fedrepro.core.task import Task
 from fedrepro.errors import UserError
-from fedrepro.studies.fgpr.gp.truth import parameter_errors, true_lengthscale
+from fedrepro.studies.fgpr.gp.true_parameters import parameter_errors, true_lengthscale
 from fedrepro.studies.fgpr.models.gaussian_process import GaussianProcess
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # Adam's defaults
@@ -57,7 +60,7 @@ class FGPR(FedAvgTransfer):
         cases=("gaussian process, mini-batch", "gaussian process, full batch"),
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         for key, valid in (
             ("optimiser", ("adam", "sgd")),
@@ -71,18 +74,19 @@ class FGPR(FedAvgTransfer):
         self.require(self.period >= 1, "period", "must be 1 or more")
         self.require(self.last_weight is None or 0 <= self.last_weight <= 1, "last_weight", "must lie in [0, 1]")
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         if not isinstance(problem.task.model, GaussianProcess):
             raise UserError(f"{type(self).__name__}: the model must be a Gaussian process")
         if self.known == "lengthscale":
             w = Params({**w, "lengthscale": true_lengthscale(problem.federation, w["lengthscale"])})
         return {**super().init(problem, w), "uploaded": 0.0}
 
-    def init_client(self, problem, client, w):
+    def init_client(self, problem: Problem, client: int, w: Params) -> Params | None:
         return w if self.period > 1 else None
 
-    def client_update(self, task, message, local, batches):
-        model, theta = task.model, local if batches.round % self.period else message
+    def client_update(self, task: Task, message: Params, local: Any, batches: Batches) -> tuple[Params, Any]:
+        model: Any = task.model
+        theta = local if batches.round % self.period else message
         raw = model.to_raw(theta) if self.scale == "softplus" else theta
         first = second = raw * 0.0
         for t, batch in enumerate(batches):
@@ -103,15 +107,15 @@ class FGPR(FedAvgTransfer):
                 raw = model.project(raw)
             theta = model.from_raw(raw) if self.scale == "softplus" else raw
         if self.known == "lengthscale":
-            theta = Params({**theta, "lengthscale": message["lengthscale"]})  # not what rounding makes of it
+            theta = Params({**theta, "lengthscale": message["lengthscale"]})  # without rounding errors
         return theta, theta if self.period > 1 else None
 
-    def rate(self, t: int):
+    def rate(self, t: int) -> float:
         """η of the local step t, counted from the first round on."""
         return self.lr if self.schedule == "constant" else self.lr * self.delay / (self.delay + t)
 
-    def server_update(self, state, uploads, cohort):
-        weights = cohort.weights / cohort.weights.sum() if self.newcomers else cohort.weights
+    def server_update(self, state: State, uploads: Uploads[Params], cohort: Cohort) -> State:
+        weights: Any = cohort.weights / cohort.weights.sum() if self.newcomers else cohort.weights
         if self.last_weight is not None:
             others = weights[:-1] * (1 - self.last_weight) / weights[:-1].sum()
             weights = np.append(others, self.last_weight)
@@ -119,6 +123,6 @@ class FGPR(FedAvgTransfer):
         sent = len(cohort.clients) * sum(v.numel() for v in w.values())
         return {**state, "w": w, "uploaded": state["uploaded"] + sent}
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         yield Metric("uploaded", state["uploaded"])
         yield from parameter_errors(problem, [state["w"]])

@@ -1,26 +1,28 @@
-"""What FGPR is held against in multi-fidelity modelling (thesis §4.6, Table 4.2), without rounds. Clients are levels.
+"""Baselines of FGPR in multi-fidelity modelling (thesis §4.6, Table 4.2), without rounds. Clients are levels.
 
 - `separate`: a process on the last client's data alone, to convergence (gp/shared.py);
-- `shared`: one θ for all clients, Σ_k log p(y_k), to convergence: where FGPR would end with an unlimited budget;
+- `shared`: one θ for all clients, Σ_k log p(y_k), to convergence: the end of FGPR with an unlimited budget;
 - `ar`, `deep`, `modular`: Kennedy–O'Hagan, the multi-fidelity deep process, Modular GP (gp/autoregressive.py, …);
 - `limit`: as separate, with the last client's data and all the data set's spare samples of the same function.
 
-Isotropic or (`ard`) one lengthscale for each input. Laws are of observations of the last client, noise included.
-`held`: that the last client holds so many samples, its first ones or, beyond its own, spare ones. `curve`: points of a
-prediction along inputs of one dimension. Recorded besides errors and calibration (gp/errors.py): evaluations of the
+Isotropic or (`ard`) one lengthscale per input. Laws are of observations of the last client, noise included. `held`: the
+number of samples of the last client, its first ones and, beyond its own, spare ones. `curve`: points of a prediction
+along inputs of one dimension. Recorded besides errors and calibration (gp/device_errors.py): evaluations of the
 objective, those that failed or took jitter, whether the best search converged, and AR's factors rho.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from fedrepro.core.algorithm import Metric, Predictor, Problem, State
+from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.gp.autoregressive import AutoregressiveGP
 from fedrepro.studies.fgpr.gp.deep import MultiFidelityDeepGP
@@ -46,7 +48,7 @@ class GPBaseline(Predictor):
 
     iterative: ClassVar[bool] = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.require(self.fit in FITS, "fit", f"one of {', '.join(FITS)}")
         self.require(self.noise_floor > 0, "noise_floor", "must be positive")
         for key in ("starts", "evaluations", "inducing", "latents"):
@@ -54,7 +56,7 @@ class GPBaseline(Predictor):
         for key in ("held", "steps", "curve"):
             self.require(getattr(self, key) >= 0, key, "must not be negative")
 
-    def resolve(self, problem):
+    def resolve(self, problem: Problem) -> Self:
         federation = problem.federation
         if federation.test is None or np.flatnonzero(federation.test.sizes).tolist() != [len(federation) - 1]:
             raise UserError("GPBaseline: needs a test set of the last client, the highest fidelity, alone")
@@ -63,21 +65,20 @@ class GPBaseline(Predictor):
         return self
 
     @classmethod
-    def init_all(cls, runs):
-        """Deep fits all repeats of a setting at once; the others one after the other."""
-        states: list[State | None] = [None] * len(runs)
+    def init_all(cls, runs: Sequence[tuple[Self, Problem, Params]]) -> list[State]:
+        """Deep fits all repeats of a setting at once; the others run in sequence."""
+        states: dict[int, State] = {}
         for i, (algorithm, problem, _) in enumerate(runs):
-            if states[i] is None:
+            if i not in states:
                 alike = [j for j, (a, p, _) in enumerate(runs) if a == algorithm and _sizes(p) == _sizes(problem)]
                 mine = alike if algorithm.fit == "deep" else [i]
-                for j, state in zip(mine, algorithm._states([runs[j][1] for j in mine]), strict=True):
-                    states[j] = state
-        return states
+                states |= zip(mine, algorithm._states([runs[j][1] for j in mine]), strict=True)
+        return [states[i] for i in range(len(runs))]
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         return self._states([problem])[0]
 
-    def assess(self, problem, state, split):
+    def assess(self, problem: Problem, state: State, split: str) -> tuple[np.ndarray, np.ndarray, list[Metric]] | None:
         if split != "test":
             return None
         last = len(problem.federation) - 1
@@ -86,7 +87,7 @@ class GPBaseline(Predictor):
         (density,) = (m.value for m in metrics if m.metric == "nlpd")
         return np.where(np.arange(last + 1) == last, density, 0.0), mse, metrics
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         for name, value in state["effort"].items():
             yield Metric(name, float(value))
         for step, value in enumerate(state["rho"]):
@@ -95,15 +96,13 @@ class GPBaseline(Predictor):
             yield from Curve(*state["curve"]).metrics(len(problem.federation) - 1)
 
     def _levels(self, problem: Problem) -> list[tuple[Tensor, Tensor]]:
-        """(x, y) of each client, the last with as many samples as it is to hold."""
+        """(x, y) of each client, the last with `held` samples."""
         federation = problem.federation
-        clients = [federation.train.full_batch(k) for k in range(len(federation))]
-        levels = [(b.x, b.y) for b in clients]
+        levels = [(b.x, b.y) for b in map(federation.train.full_batch, range(len(federation)))]
         if self.held or self.fit == "limit":
             (x, y), facts = levels[-1], federation.facts
             if "spare_x" in facts:
-                x = torch.cat([x, torch.from_numpy(facts["spare_x"]).to(x)])
-                y = torch.cat([y, torch.from_numpy(facts["spare_y"]).to(y)])
+                x, y = (torch.cat([v, torch.from_numpy(facts[f"spare_{k}"]).to(v)]) for k, v in (("x", x), ("y", y)))
             levels[-1] = (x, y) if self.fit == "limit" else (x[: self.held], y[: self.held])
         return levels if self.fit not in ("separate", "limit") else levels[-1:]
 
@@ -111,30 +110,31 @@ class GPBaseline(Predictor):
         rng = np.random.default_rng(0)  # of starts and inducing points: no part of an experiment's randomness
         levels = [self._levels(problem) for problem in problems]
         inputs = [self._inputs(problem) for problem in problems]
-        common = {"ard": self.ard, "noise_floor": self.noise_floor, "evaluations": self.evaluations}
+        common: dict[str, Any] = {"ard": self.ard, "noise_floor": self.noise_floor, "evaluations": self.evaluations}
+        model: Any
         if self.fit == "deep":
-            batched = [tuple(map(torch.stack, zip(*level, strict=True))) for level in zip(*levels, strict=True)]
+            batched: Any = [tuple(map(torch.stack, zip(*level, strict=True))) for level in zip(*levels, strict=True)]
             model = MultiFidelityDeepGP(inducing=self.inducing, steps=self.steps, **common).fit(batched, rng)
-            mean, variance = model.predict(torch.stack(inputs))
             share = {k: v / len(problems) for k, v in asdict(model.effort).items() if k not in ("value", "converged")}
             gains = (model.bounds - model.start_bounds).tolist()
-            efforts = [{**share, "bound_gain": gain} for gain in gains]
-            return [self._state(p, m, v, e) for p, m, v, e in zip(problems, mean, variance, efforts, strict=True)]
-        ((data,), (x,), (problem,)) = levels, inputs, problems
+            laws = zip(*model.predict(torch.stack(inputs)), gains, strict=True)
+            return [self._state(mean, variance, {**share, "bound_gain": gain}) for mean, variance, gain in laws]
+        (data,), (x,) = levels, inputs
         if self.fit == "ar":
-            model = AutoregressiveGP(starts=self.starts, **common).fit(data, rng)
+            model = AutoregressiveGP(starts=self.starts, **common)
         elif self.fit == "modular":
-            model = ModularGP(inducing=self.inducing, latents=self.latents, **common).fit(data, rng)
+            model = ModularGP(inducing=self.inducing, latents=self.latents, **common)
         else:
-            model = SharedGP(starts=self.starts, **common).fit(data, rng)
-        law = model.predict(x, len(data) - 1) if isinstance(model, SharedGP) else model.predict(x)
+            model = SharedGP(starts=self.starts, **common)
+        model.fit(data, rng)
+        mean, variance = model.predict(x, len(data) - 1) if isinstance(model, SharedGP) else model.predict(x)
         effort = {k: v for k, v in asdict(model.effort).items() if k != "value"}
-        return [self._state(problem, *law, effort, model.scale_factors() if self.fit == "ar" else ())]
+        return [self._state(mean, variance, effort, model.scale_factors() if self.fit == "ar" else ())]
 
     def _inputs(self, problem: Problem) -> Tensor:
         """Test inputs, then those of the curve."""
-        test, last = problem.federation.test, len(problem.federation) - 1
-        x = test.samples.x[test.of(last)]
+        test: Any = problem.federation.test
+        x = test.samples.x[test.of(len(problem.federation) - 1)]
         return torch.cat([x, self._grid(x)]) if self.curve else x
 
     def _grid(self, like: Tensor) -> Tensor:
@@ -142,9 +142,9 @@ class GPBaseline(Predictor):
             raise UserError(f"GPBaseline: curve = {self.curve}: inputs have {like.shape[1]} dimensions, not one")
         return torch.linspace(0, 1, self.curve).to(like)[:, None]
 
-    def _state(self, problem: Problem, mean: Tensor, variance: Tensor, effort: dict[str, Any], rho=()) -> State:
+    def _state(self, mean: Tensor, variance: Tensor, effort: dict[str, float], rho: Sequence[float] = ()) -> State:
         m = len(mean) - self.curve
-        state = {"mean": mean[:m], "variance": variance[:m], "effort": effort, "rho": list(rho)}
+        state: State = {"mean": mean[:m], "variance": variance[:m], "effort": effort, "rho": list(rho)}
         if self.curve:
             state["curve"] = [self._grid(mean[:, None])[:, 0], mean[m:], variance[m:].sqrt()]
         return state

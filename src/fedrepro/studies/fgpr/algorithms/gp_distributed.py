@@ -1,30 +1,34 @@
-"""Distributed Gaussian processes that a server evaluates (thesis §4.7, Table 4.3), without rounds.
+"""Distributed Gaussian processes evaluated at a server (thesis §4.7, Table 4.3), without rounds.
 
-- `dgp` (Deisenroth and Ng 2015): the devices' experts share θ, to convergence of Σ p_k L_k (gp/maximum.py), and their
-  predictions are combined by the robust Bayesian committee machine (gp/experts.py); other rules are recorded beside it.
+- `dgp` (Deisenroth and Ng 2015): the devices' experts share θ, to convergence of Σ p_k L_k (gp/maximum_likelihood.py).
+  The robust Bayesian committee machine combines their predictions (gp/experts.py); other rules are recorded as well.
 - `dvi` (Gal et al. 2014): a sparse variational process whose bound is a sum over devices (gp/variational.py).
 
-Errors are those of the server on all test samples (rmse_central, as the thesis has them) and on each device's.
-uploaded: numbers that devices sent; exchanges: how often. Several outputs are fitted one after the other.
+Errors are the server's on all test samples (rmse_central, as in the thesis) and on each device's. uploaded: numbers
+sent by the devices; exchanges: how often. Several outputs are fitted in sequence.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Metric, Predictor
+from fedrepro.core.algorithm import Metric, Predictor, Problem, State
+from fedrepro.core.params import Params
 from fedrepro.studies.fgpr.gp.device_errors import Prediction, columns, device_errors, output_names
-from fedrepro.studies.fgpr.gp.exact import predict
+from fedrepro.studies.fgpr.gp.exact import Data, predict
 from fedrepro.studies.fgpr.gp.experts import RULES, combine
-from fedrepro.studies.fgpr.gp.maximum import STARTS, maximise
+from fedrepro.studies.fgpr.gp.maximum_likelihood import STARTS, estimate
 from fedrepro.studies.fgpr.gp.variational import DistributedVariationalGP
 
 FITS = ("dgp", "dvi")
+#: per rule mean and variance [2, tests]; numbers sent; exchanges
+Found = tuple[dict[str, Tensor], float, int]
 
 
 @dataclass(frozen=True)
@@ -36,29 +40,34 @@ class GPDistributed(Predictor):
 
     iterative: ClassVar[bool] = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.require(self.fit in FITS, "fit", f"one of {', '.join(FITS)}")
         for key in ("inducing", "iterations", "starts"):
             self.require(getattr(self, key) > 0, key, "must be positive")
 
-    def init(self, problem, w):
-        federation = problem.federation
-        batches = [federation.train.full_batch(k) for k in range(len(federation))]
-        x_new = federation.test.samples.x[federation.test.rows]
-        found = []
-        for s in range(problem.task.model.outputs_apart):
-            devices = [(b.x, columns(b.y)[:, s]) for b in batches]
-            found.append((self._experts if self.fit == "dgp" else self._sparse)(problem, devices, x_new))
+    def init(self, problem: Problem, w: Params) -> State:
+        model: Any = problem.task.model
+        train = problem.federation.train
+        test: Any = problem.federation.test
+        batches = [train.full_batch(k) for k in range(len(train))]
+        fit = self._experts if self.fit == "dgp" else self._sparse
+        found = [
+            fit(problem, [(b.x, columns(b.y)[:, s]) for b in batches], test.samples.x[test.rows])
+            for s in range(model.outputs_apart)
+        ]
         laws, uploaded, exchanges = zip(*found, strict=True)
         rules = {rule: torch.stack([law[rule] for law in laws], dim=-1) for rule in laws[0]}  # [2, tests, S]
         return {"laws": rules, "uploaded": float(sum(uploaded)), "exchanges": float(max(exchanges))}
 
-    def assess(self, problem, state, split):
+    def assess(self, problem: Problem, state: State, split: str) -> tuple[np.ndarray, np.ndarray, list[Metric]] | None:
         if split != "test":
             return None
-        federation, test = problem.federation, problem.federation.test
-        names = output_names(federation, problem.task.model.outputs_apart)
-        y, metrics, offsets = columns(test.samples.y[test.rows]), [], test.offsets
+        federation = problem.federation
+        test: Any = federation.test
+        model: Any = problem.task.model
+        names = output_names(federation, model.outputs_apart)
+        y, offsets = columns(test.samples.y[test.rows]), test.offsets
+        metrics: list[Metric] = []
         for rule, (mean, _) in state["laws"].items():
             central = (mean - y).square().mean(0).sqrt().tolist()
             name = "rmse_central" if rule in ("rbcm", "dvi") else f"rmse_central_{rule}"
@@ -69,38 +78,26 @@ class GPDistributed(Predictor):
         mse, errors = device_errors(predictions, federation, split, names)
         return mse, mse, [*metrics, *errors]
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         yield Metric("uploaded", state["uploaded"])
         yield Metric("exchanges", state["exchanges"])
 
-    def _experts(self, problem, devices, x_new: Tensor) -> tuple[dict[str, Tensor], float, int]:
-        model = problem.task.model
-        fitted = maximise(
-            model.kernel,
-            devices,
-            problem.weights,
-            ard=model.ard,
-            starts=STARTS[: self.starts],
-            iterations=self.iterations,
-        )
-        theta = fitted.theta
+    def _experts(self, problem: Problem, devices: Data, x_new: Tensor) -> Found:
+        model: Any = problem.task.model
+        options = {"ard": model.ard, "starts": STARTS[: self.starts], "iterations": self.iterations}
+        theta = estimate(model.kernel, devices, problem.weights, **options).theta
         each = [predict(model.kernel, theta, x, y, x_new) for x, y in devices]
         mean, variance = (torch.stack(part) for part in zip(*each, strict=True))
         prior = theta.variance.expand(len(x_new))
         variance = torch.minimum(variance.clamp_min(1e-12), prior)
-        laws = {rule: combine(rule, mean, variance, prior) for rule in RULES}
-        laws = {rule: torch.stack([m, v + theta.noise]) for rule, (m, v) in laws.items()}
+        combined = {rule: combine(rule, mean, variance, prior) for rule in RULES}
+        laws = {rule: torch.stack([m, v + theta.noise]) for rule, (m, v) in combined.items()}
         return laws, mean.numel() + variance.numel(), 1
 
-    def _sparse(self, problem, devices, x_new: Tensor) -> tuple[dict[str, Tensor], float, int]:
-        rng = np.random.default_rng(0)  # of the inducing points: no part of an experiment's randomness
-        model = DistributedVariationalGP(
-            self.inducing,
-            problem.task.model.kernel,
-            problem.task.model.ard,
-            move_inducing=False,
-            starts=self.starts,
-            evaluations=self.iterations,
-        ).fit(devices, rng)
-        exchanges = model.effort.evaluations
-        return {"dvi": torch.stack(model.predict(x_new))}, model.sent() * len(devices) * exchanges, exchanges
+    def _sparse(self, problem: Problem, devices: Data, x_new: Tensor) -> Found:
+        model: Any = problem.task.model
+        budget = {"starts": self.starts, "evaluations": self.iterations}
+        sparse = DistributedVariationalGP(self.inducing, model.kernel, model.ard, move_inducing=False, **budget)
+        sparse.fit(devices, np.random.default_rng(0))  # of the inducing points: no part of an experiment's randomness
+        exchanges = sparse.effort.evaluations
+        return {"dvi": torch.stack(sparse.predict(x_new))}, sparse.sent() * len(devices) * exchanges, exchanges

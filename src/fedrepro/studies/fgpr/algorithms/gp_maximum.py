@@ -1,24 +1,27 @@
-"""Maximum likelihood to convergence: where Separate and FGPR (thesis ch. 4) would be without a limit of steps.
+"""Maximum likelihood to convergence: the end of Separate and FGPR (thesis ch. 4) without a limit of steps.
 
 `shared: false` maximises every device's own likelihood (Separate), `true` the objective (4.3), Σ p_k L_k, of all
-devices together (FGPR): full batches, L-BFGS-B from several starts (gp/maximum.py). Between them and the methods with
-rounds stand two differences: what sharing gains at equal convergence, and what a budget costs. With `newcomers` the
-last devices' data do not count in the shared fit. `known`: see fgpr.py.
+devices together (FGPR): full batches, L-BFGS-B from several starts (gp/maximum_likelihood.py). This separates the gain
+of sharing, at convergence, from the cost of a budget. With `newcomers` the last devices' data do not count in the
+shared fit. `known`: see fgpr.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
-from fedrepro.core.algorithm import Algorithm, Metric
+from fedrepro.core.algorithm import Algorithm, Metric, Problem, State
+from fedrepro.core.federation import Batch
 from fedrepro.core.params import Params
 from fedrepro.studies.fgpr.gp.device_errors import columns
 from fedrepro.studies.fgpr.gp.exact import Theta
-from fedrepro.studies.fgpr.gp.maximum import STARTS, maximise
-from fedrepro.studies.fgpr.gp.truth import parameter_errors, true_lengthscale
+from fedrepro.studies.fgpr.gp.maximum_likelihood import STARTS, estimate
+from fedrepro.studies.fgpr.gp.true_parameters import parameter_errors, true_lengthscale
 
 
 @dataclass(frozen=True)
@@ -28,17 +31,17 @@ class GPMaximum(Algorithm):
     known: str = "nothing"
     iterations: int = 200
     starts: int = 4
-    most: int = 2000  # samples of a device that the fit uses: the first, where there are more
+    most: int = 2000  # samples per device in the fit, the first ones
 
     iterative: ClassVar[bool] = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.require(self.known in ("nothing", "lengthscale"), "known", "one of nothing, lengthscale")
         self.require(self.newcomers >= 0, "newcomers", "must not be negative")
         for key in ("iterations", "starts", "most"):
             self.require(getattr(self, key) > 0, key, "must be positive")
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         train = problem.federation.train
         everyone = [train.full_batch(k) for k in range(len(train))]
         weights, old = problem.weights, len(train) - self.newcomers
@@ -48,29 +51,25 @@ class GPMaximum(Algorithm):
             fits = [self._fit(problem, w, everyone[:old], weights[:old] / weights[:old].sum())]
         return {"models": [f[0] for f in fits], "evaluations": sum(f[1] for f in fits)}
 
-    def model(self, state, local, client):
+    def model(self, state: State, local: Any, client: int) -> Params:
         return state["models"][0 if self.shared else max(client, 0)]
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         yield Metric("evaluations", state["evaluations"])
         yield from parameter_errors(problem, state["models"])
 
-    def _fit(self, problem, w, batches, weights) -> tuple[Params, float]:
-        """θ of every output, stacked, and the evaluations it took."""
-        model, thetas, evaluations = problem.task.model, [], 0
+    def _fit(
+        self, problem: Problem, w: Params, batches: Sequence[Batch], weights: Sequence[float] | np.ndarray
+    ) -> tuple[Params, float]:
+        """θ of every output, stacked, and the number of evaluations."""
+        model: Any = problem.task.model
+        minima = [model.minima["lengthscale"], *(model.minima[k] ** model.power for k in ("signal", "noise"))]
+        options = {"ard": model.ard, "minima": minima, "starts": STARTS[: self.starts], "iterations": self.iterations}
         fixed = true_lengthscale(problem.federation, w["lengthscale"]) if self.known == "lengthscale" else None
+        found = []
         for s in range(len(w["signal"])):
             devices = [(b.x[: self.most], columns(b.y)[: self.most, s]) for b in batches]
-            found = maximise(
-                model.kernel,
-                devices,
-                weights,
-                ard=model.ard,
-                minima=[model.minima["lengthscale"], *(model.minima[k] ** model.power for k in ("signal", "noise"))],
-                starts=STARTS[: self.starts],
-                iterations=self.iterations,
-                lengthscale=None if fixed is None else fixed[s],
-            )
-            thetas.append(found.theta)
-            evaluations += found.evaluations
-        return model.from_theta(Theta(*map(torch.stack, zip(*thetas, strict=True)))), float(evaluations)
+            own = None if fixed is None else fixed[s]
+            found.append(estimate(model.kernel, devices, weights, lengthscale=own, **options))
+        theta = Theta(*map(torch.stack, zip(*(f.theta for f in found), strict=True)))
+        return model.from_theta(theta), float(sum(f.evaluations for f in found))

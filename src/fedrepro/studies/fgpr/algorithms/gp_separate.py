@@ -1,15 +1,21 @@
-"""Separate (thesis §4.6): every device fits a Gaussian process of its own with FGPR's steps, and nothing is shared.
+"""Separate (thesis §4.6): every device fits its own Gaussian process with FGPR's steps, and nothing is shared.
 
-It takes the same batches and as many steps as in FGPR: the published budget. What these steps do not reach is in
-gp_maximum.py. With `newcomers` these train as the others do.
+Batches and number of steps are FGPR's, the published budget; gp_maximum.py goes to convergence. With `newcomers` these
+train like the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedrepro.core.algorithm import Metric, Trial
+import numpy as np
+
+from fedrepro.core.algorithm import Metric, Problem, State, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params
+from fedrepro.core.task import Task
 from fedrepro.studies.fgpr.algorithms.fgpr import FGPR
 
 
@@ -20,18 +26,18 @@ class GPSeparate(FGPR):
         cases=("gaussian process, mini-batch", "gaussian process, full batch"),
     )
 
-    def init_client(self, problem, client, w):
+    def init_client(self, problem: Problem, client: int, w: Params) -> Params:
         return w
 
-    def participants(self, state, clients):
+    def participants(self, state: State, clients: np.ndarray) -> np.ndarray:
         return clients
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Params, local: Params, batches: Batches) -> tuple[Params, Params]:
         w, _ = super().client_update(task, local, local, batches)
         return w, w
 
-    def model(self, state, local, client):
+    def model(self, state: State, local: Params | None, client: int) -> Params:
         return state["w"] if local is None else local
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         yield Metric("uploaded", 0.0)

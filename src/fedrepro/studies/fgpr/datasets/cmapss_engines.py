@@ -1,15 +1,16 @@
-"""C-MAPSS FD001 (cmapss.py) as thesis App. C.3 uses it: a sensor's signal over time on each engine, scaled there.
+"""C-MAPSS FD001 (cmapss.py) as in thesis App. C.3: sensor signals over time, scaled on each engine.
 
 Shapes: x [n, 1] = time, y [n, sensors] or [n] for one; client [n] = engine. y has mean 0 and sd 1 (divisor n − 1) on
 every engine, over its whole series, test part included: "the outputs on each device are scaled to be a mean 0 and
-variance 1 sequence". The scale of time is not stated: `hundreds` of cycles, or the share of the engine's `life`, which
-only an engine that has failed can know. facts: sensors and their names.
+variance 1 sequence". The scale of time is not stated: `hundreds` of cycles, or the share of the engine's `life`, known
+only after its failure. facts: sensors and their names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,8 @@ TIMES = ("hundreds", "life")
 def cmapss_engines(source: Source, *, sensors: int | Sequence[int] = (2, 7), time: str = "hundreds") -> Dataset:
     check_name("cmapss_engines", "time", time, TIMES)
     data = cmapss(source, sensors=sensors)
-    x, y, engine = data.train.x / 100, data.train.y.astype(np.float64), data.train.client
+    engine: Any = data.train.client
+    x, y = data.train.x / 100, data.train.y.astype(np.float64)
     for k in range(engine.max() + 1):
         own = engine == k
         sd = y[own].std(axis=0, ddof=1)
@@ -33,7 +35,7 @@ def cmapss_engines(source: Source, *, sensors: int | Sequence[int] = (2, 7), tim
     return replace(data, train=Split(x, y, client=engine))
 
 
-def cmapss_engines_size(**_) -> tuple[int, int]:
+def cmapss_engines_size(**_: Any) -> tuple[int, int]:
     return cmapss_size()
 
 

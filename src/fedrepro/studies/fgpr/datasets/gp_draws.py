@@ -5,18 +5,18 @@ x ~ U[0, 1]^d, y = f(x) + θ2 N(0, 1), f ~ GP(0, θ1² k), with r² = Σ_j ((x_j
     rbf       k = exp(−r²/2)
     matern32  k = (1 + √3 r) exp(−√3 r)
 
-Every run of the thesis first draws θ1 ∈ [0.1, 10], θ2 ∈ [0.01, 1], l ∈ [0.01, 1]^d and d ∈ {1 … 10}: so is done here,
-uniformly (assumed), for each that is not given. `isotropic`: one l for all dimensions, as the thesis' formulas have it
-(its range is written with one a dimension). "All clients come from the same underlying stochastic process": with draw
-`client` (default) each client has a function of its own from that process, which is what the objective Σ p_k L_k
-supposes; with `common` all clients observe one function. Both by Cholesky in float64 of what is drawn together.
+As in every run of the thesis, θ1 ∈ [0.1, 10], θ2 ∈ [0.01, 1], l ∈ [0.01, 1]^d and d ∈ {1 … 10} are drawn first,
+uniformly (assumed), unless given. `isotropic`: one l for all dimensions, as in the thesis' formulas (its range has one
+per dimension). "All clients come from the same underlying stochastic process": with draw `client` (default) each client
+has its own function from that process, as the objective Σ p_k L_k supposes; with `common` all clients observe one
+function. Both by Cholesky in float64 of all points drawn together.
 
-Balanced: N/K samples a client: (K, N) = (20, 5000), (50, 2000), (100, 800). Not balanced: "from 10 to 10,000 points";
-the law is only shown as a histogram. Here sizes are evenly spaced on a log scale from `smallest` to `largest`
+Balanced: N/K samples per client: (K, N) = (20, 5000), (50, 2000), (100, 800). Not balanced: "from 10 to 10,000 points",
+with the law shown as a histogram only. Here sizes are evenly spaced on a log scale from `smallest` to `largest`
 (assumed), in random order, and N is not used. 10,000 points need about 2 GB; lower `largest` at small scales.
 
-Shapes: x [n, w], y [n], client [n]; w is `width` (default: `dimension`, or 10 where that is drawn, so that all seeds
-have the same width); columns beyond d are 0, which changes no distance. `test` further points a client of the same
+Shapes: x [n, w], y [n], client [n]; w is `width` (default: `dimension`, or 10 if that is drawn, so that all seeds have
+the same width); columns beyond d are 0, which changes no distance. `test` further points per client of the same
 function; test y is noisy. facts: signal (θ1), noise (θ2), lengthscale [w] (l, infinite in the columns beyond d),
 dimension (d), jitter (added to the diagonal of k, relative to θ1²), test_mean [n] (f at the test points).
 """
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from fedrepro.errors import UserError
 KERNELS = ("rbf", "matern32")
 DRAWS = ("client", "common")
 SIGNAL, NOISE, LENGTHSCALE, DIMENSION = (0.1, 10.0), (0.01, 1.0), (0.01, 1.0), (1, 10)
-MOST = 12_000  # points that are drawn together: their covariance takes 1.2 GB, twice while it is made
+MOST = 12_000  # points drawn together: their covariance takes 1.2 GB, and twice that while computed
 
 
 def gp_draws(
@@ -62,7 +63,7 @@ def gp_draws(
     check_least("gp_draws", 0, signal=signal, noise=noise, test=test)
     width = width or dimension or DIMENSION[1]
     parameters, order, common, *streams = source.rng.spawn(3 + clients)
-    # all four are always drawn, so that fixing one leaves the others as they are
+    # all four are always drawn, so fixing one does not change the others
     drawn = parameters.uniform(*SIGNAL), parameters.uniform(*NOISE), int(parameters.integers(*DIMENSION, endpoint=True))
     scales = parameters.uniform(*LENGTHSCALE, max(width, DIMENSION[1]))
     signal, noise = drawn[0] if signal is None else signal, drawn[1] if noise is None else noise
@@ -92,13 +93,8 @@ def gp_draws(
     training = np.concatenate([np.arange(n + test) < n for n in counts])
     f = signal * np.concatenate(functions)
     samples = Split(x, f + noise * np.concatenate(errors), client=client)
-    facts = {
-        "signal": np.array(signal),
-        "noise": np.array(noise),
-        "lengthscale": own,
-        "dimension": np.array(d),
-        "jitter": np.array(max(jitters)),
-    }
+    numbers = {"signal": signal, "noise": noise, "lengthscale": own, "dimension": d, "jitter": max(jitters)}
+    facts = {name: np.asarray(value) for name, value in numbers.items()}
     held_out = None
     if test:
         held_out = samples.take(np.flatnonzero(~training))
@@ -106,15 +102,15 @@ def gp_draws(
     return Dataset("synthetic", train=samples.take(np.flatnonzero(training)), test=held_out, facts=facts)
 
 
-def _lengthscales(asked: float | Sequence[float] | None, drawn: np.ndarray, isotropic: bool) -> np.ndarray:
-    if asked is None:
+def _lengthscales(given: float | Sequence[float] | None, drawn: np.ndarray, isotropic: bool) -> np.ndarray:
+    if given is None:
         return np.full(len(drawn), drawn[0]) if isotropic else drawn
-    asked = np.atleast_1d(np.asarray(asked, dtype=np.float64))
-    if len(asked) not in (1, len(drawn)):
-        raise UserError(f"gp_draws: lengthscale has {len(asked)} numbers for {len(drawn)} dimensions")
-    if not (asked > 0).all():
-        raise UserError(f"gp_draws: lengthscale = {asked.tolist()}: must be above 0")
-    return np.broadcast_to(asked, len(drawn))
+    own = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    if len(own) not in (1, len(drawn)):
+        raise UserError(f"gp_draws: lengthscale has {len(own)} numbers for {len(drawn)} dimensions")
+    if not (own > 0).all():
+        raise UserError(f"gp_draws: lengthscale = {own.tolist()}: must be above 0")
+    return np.broadcast_to(own, len(drawn))
 
 
 def _counts(clients: int, total: int, balanced: bool, smallest: int, largest: int) -> np.ndarray:
@@ -129,9 +125,9 @@ def _counts(clients: int, total: int, balanced: bool, smallest: int, largest: in
 
 
 def correlation(kernel: str, x: np.ndarray, lengthscale: np.ndarray) -> np.ndarray:
-    """k(x, x) [n, n] for x [n, w] and lengthscale [w]. In place, since n may be 10,000: two such arrays at most."""
+    """k(x, x) [n, n] for x [n, w] and lengthscale [w]. In place, as n may be 10,000: two such arrays at most."""
     squares = np.zeros((len(x), len(x)))
-    for column, scale in zip(x.T, lengthscale, strict=True):  # by column: exact zeros on the diagonal
+    for column, scale in zip(x.T, lengthscale, strict=True):  # by column for exact zeros on the diagonal
         if math.isfinite(scale):
             difference = column[:, None] - column
             difference /= scale
@@ -149,7 +145,7 @@ def correlation(kernel: str, x: np.ndarray, lengthscale: np.ndarray) -> np.ndarr
 
 
 def sample(kernel: str, x: np.ndarray, z: np.ndarray, lengthscale: np.ndarray) -> tuple[np.ndarray, float]:
-    """f(x) with unit variance from standard normal z [n], and the jitter that it took (1e-10, more only if needed)."""
+    """f(x) with unit variance from standard normal z [n], and its jitter (1e-10, more only if needed)."""
     from scipy.linalg import LinAlgError, cholesky
 
     jitter = 1e-10
@@ -163,12 +159,7 @@ def sample(kernel: str, x: np.ndarray, z: np.ndarray, lengthscale: np.ndarray) -
 
 
 def gp_draws_size(
-    clients: int = 20,
-    total: int = 5000,
-    balanced: bool = True,
-    smallest: int = 10,
-    largest: int = 10_000,
-    **_,
+    clients: int = 20, total: int = 5000, balanced: bool = True, smallest: int = 10, largest: int = 10_000, **_: Any
 ) -> tuple[int, int]:
     return clients, int(_counts(clients, total, balanced, smallest, largest).sum())
 

@@ -1,29 +1,32 @@
-"""Clients that hold data of different fidelity (thesis §4.6, Table 4.2, Fig. 4.6–4.8; the pairs of Fig. 4.1, 4.5, C.4).
+"""Clients with data of different fidelity (thesis §4.6, Table 4.2, Fig. 4.6–4.8; the pairs of Fig. 4.1, 4.5, C.4).
 
-One client for each level of a function of `functions.FUNCTIONS`, the last has the highest fidelity; the thesis' sizes
-unless `sizes` (low → high) are given. What it leaves open, and what its released code does instead, are parameters:
-- design: `uniform` on the domain (the thesis says so of test points only); `lhs`, a Latin hypercube; `grid`, equally
-  spaced with both ends (the released 1-D examples, and "uniformly spread" in §4.3.3). `vertices` adds the 2^d corners
-  of the domain to every client's and the test inputs (the released CURRIN example; with it its 40 points are 44).
-- devices_per_level: clients for each level, each with inputs of its own (the released code has 2; the thesis 1).
-- scaled: inputs are given as fractions of the domain, in [0, 1].
+One client per level of a function of `functions.FUNCTIONS`, the last with the highest fidelity. Sizes are the thesis',
+unless `sizes` (low → high) are given. Parameters cover what the thesis leaves open or its released code changes:
+- design: `uniform` on the domain (stated for test points only); `lhs`, a Latin hypercube; `grid`, equally spaced with
+  both ends (the released 1-D examples, and "uniformly spread" in §4.3.3). `vertices` adds the 2^d corners of the domain
+  to every client's and the test inputs (the released CURRIN example, where 40 points become 44).
+- devices_per_level: clients per level, each with its own inputs (the released code has 2; the thesis 1).
+- scaled: inputs are fractions of the domain, in [0, 1].
 - standardised: every client's y has mean 0 and sd 1 (divisor n − 1), "all output values" of §4.6; test y is shifted and
-  scaled by the training values of the client that it tests. A client with one sample or constant y is only shifted.
-- spare: so many more samples of the highest fidelity that nobody holds, for limits and for curves over the size of the
-  data: those that the last client's `uniform` design goes on with.
-- noise: none in §4.6; 0.2 in Example 3 of §4.5, which `noise_is` reads as `sd` or `variance`. It is added before
+  scaled by the tested client's training values. A client with one sample or constant y is only shifted.
+- spare: further samples of the highest fidelity that no client holds, a continuation of the last client's `uniform`
+  design; for limits and for curves over the size of the data.
+- noise: none in §4.6; 0.2 in Example 3 of §4.5, read as `noise_is`: `sd` or `variance`. It is added before
   standardising, to training targets; to test targets only with `test_noise`.
 
-Test points, `test` for each client that is tested, are uniform on the domain. Tested are the clients of the highest
-fidelity, or all where the levels are peers (two sines, two lines). A client's data depend on its level and its number
-only, and a larger `uniform` design contains the smaller.
+Test points, `test` per tested client, are uniform on the domain. Tested are the clients of the highest fidelity, or all
+if the levels are peers (two sines, two lines). A client's data depend only on its level and its number, and a larger
+`uniform` design contains the smaller.
 
 Shapes: x [n, d], y [n], client [n], group [n] = level. facts: clients (names), level [K], domain [d, 2] of the highest
-fidelity, shift [K] and scale [K] (y = (f − shift) / scale; 0 and 1 where not standardised), test_mean [n] (the test
-targets without noise); with `spare`, spare_x [spare, d] and spare_y [spare] in the last client's units.
+fidelity, shift [K] and scale [K] (y = (f − shift) / scale; 0 and 1 unless standardised), test_mean [n] (test targets
+without noise); with `spare`, spare_x [spare, d] and spare_y [spare] in the last client's units.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +42,7 @@ def multi_fidelity(
     source: Source,
     *,
     function: str = "currin",
-    sizes: list[int] | None = None,
+    sizes: Sequence[int] | None = None,
     devices_per_level: int = 1,
     design: str = "uniform",
     vertices: bool = False,
@@ -55,28 +58,29 @@ def multi_fidelity(
     check_least("multi_fidelity", 1, test=test)
     if spare and (design != "uniform" or noise):
         raise UserError("multi_fidelity: spare: only a uniform design without noise can go on")
-    fidelities, sizes = _settings(function, sizes, devices_per_level)
+    fidelities, counts = _settings(function, sizes, devices_per_level)
     sigma = noise_sd("multi_fidelity", noise, noise_is)
     levels, d = len(fidelities.levels), len(fidelities.domain)
     corners = _corners(d) if vertices else np.empty((0, d))
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("x", "y", "test_x", "test_y", "mean")}
-    shift, scale = (np.zeros(levels * devices_per_level) for _ in range(2))
-    marks, test_marks, kept = [], [], {}
+    columns = ("x", "y", "client", "test_x", "test_y", "test_client", "mean")
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in columns}
+    shift, scale = np.zeros((2, levels * devices_per_level))
+    spares: dict[str, np.ndarray] = {}
     streams = [stream for level in source.rng.spawn(levels) for stream in level.spawn(devices_per_level)]
     for k, stream in enumerate(streams):
         level = k // devices_per_level
         f, domain = fidelities.levels[level], fidelities.domain_of(level)
         inputs, errors, test_inputs, test_errors = stream.spawn(4)
-        u = np.concatenate([corners, _design(design, sizes[level], d, inputs)])
+        u = np.concatenate([corners, _design(design, counts[level], d, inputs)])
         y = f(_stretch(u, domain)) + sigma * errors.standard_normal(len(u))
         shift[k], scale[k] = _moments(y) if standardised else (0.0, 1.0)
         parts["x"].append(u if scaled else _stretch(u, domain))
         parts["y"].append((y - shift[k]) / scale[k])
-        marks.append(np.full(len(u), k))
+        parts["client"].append(np.full(len(u), k))
         if spare and k == len(streams) - 1:
-            more = inputs.random((spare, d))
-            kept = {"spare_y": (f(_stretch(more, domain)) - shift[k]) / scale[k]}
-            kept["spare_x"] = more if scaled else _stretch(more, domain)
+            u = inputs.random((spare, d))
+            spares["spare_y"] = (f(_stretch(u, domain)) - shift[k]) / scale[k]
+            spares["spare_x"] = u if scaled else _stretch(u, domain)
         if fidelities.peers or level == levels - 1:
             u = np.concatenate([corners, test_inputs.random((test, d))])
             mean = f(_stretch(u, domain))
@@ -84,9 +88,8 @@ def multi_fidelity(
             parts["test_x"].append(u if scaled else _stretch(u, domain))
             parts["test_y"].append((y - shift[k]) / scale[k])
             parts["mean"].append((mean - shift[k]) / scale[k])
-            test_marks.append(np.full(len(u), k))
-    x, y, test_x, test_y, mean = (np.concatenate(part) for part in parts.values())
-    client, test_client = np.concatenate(marks), np.concatenate(test_marks)
+            parts["test_client"].append(np.full(len(u), k))
+    x, y, client, test_x, test_y, test_client, mean = (np.concatenate(part) for part in parts.values())
     numbers = [f" {i + 1}" for i in range(devices_per_level)] if devices_per_level > 1 else [""]
     facts = {
         "clients": np.array([name + number for name in fidelities.names for number in numbers]),
@@ -95,7 +98,7 @@ def multi_fidelity(
         "shift": shift,
         "scale": scale,
         "test_mean": mean,
-        **kept,
+        **spares,
     }
     return Dataset(
         "synthetic",
@@ -105,16 +108,15 @@ def multi_fidelity(
     )
 
 
-def _settings(function: str, sizes: list[int] | None, devices_per_level: int) -> tuple[Fidelities, tuple[int, ...]]:
+def _settings(function: str, sizes: Sequence[int] | None, devices: int) -> tuple[Fidelities, Sequence[int]]:
+    """The function, and the number of samples per level."""
     check_name("multi_fidelity", "function", function, FUNCTIONS)
     fidelities = FUNCTIONS[function]
-    sizes = fidelities.sizes if sizes is None else tuple(sizes)
-    if len(sizes) != len(fidelities.levels):
-        raise UserError(
-            f"multi_fidelity: sizes = {list(sizes)}: {function} has {len(fidelities.levels)} levels, from low to high"
-        )
-    check_least("multi_fidelity", 1, devices_per_level=devices_per_level, sizes=min(sizes))
-    return fidelities, sizes
+    counts, levels = fidelities.sizes if sizes is None else sizes, len(fidelities.levels)
+    if len(counts) != levels:
+        raise UserError(f"multi_fidelity: sizes = {list(counts)}: {function} has {levels} levels, from low to high")
+    check_least("multi_fidelity", 1, devices_per_level=devices, sizes=min(counts))
+    return fidelities, counts
 
 
 def _design(design: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
@@ -146,14 +148,14 @@ def _moments(y: np.ndarray) -> tuple[float, float]:
 
 def multi_fidelity_size(
     function: str = "currin",
-    sizes: list[int] | None = None,
+    sizes: Sequence[int] | None = None,
     devices_per_level: int = 1,
     vertices: bool = False,
-    **_,
+    **_: Any,
 ) -> tuple[int, int]:
-    fidelities, sizes = _settings(function, sizes, devices_per_level)
-    clients = len(sizes) * devices_per_level
-    return clients, sum(sizes) * devices_per_level + clients * vertices * 2 ** len(fidelities.domain)
+    fidelities, counts = _settings(function, sizes, devices_per_level)
+    clients = len(counts) * devices_per_level
+    return clients, sum(counts) * devices_per_level + clients * vertices * 2 ** len(fidelities.domain)
 
 
 DATASET = Entry(multi_fidelity, seeded=True, size=multi_fidelity_size)

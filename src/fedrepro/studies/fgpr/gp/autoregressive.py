@@ -5,68 +5,73 @@ cov(f_s(x), f_t(x')) = Σ_{r ≤ min(s,t)} w_{s,r} w_{t,r} k_r(x, x') with w_{s,
 all samples together is maximised, so designs need not be nested. Every level has a noise of its own, held at its floor
 in a first search and then freed, as published implementations of this model do. Predictions are of the highest level.
 
-Data: a list of (x [n_t, d], y [n_t]) from the lowest level to the highest.
+Data: (x [n_t, d], y [n_t]) from the lowest level to the highest.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor, nn
 
+from fedrepro.studies.fgpr.gp.exact import Data, Fit, Law, conditional, log_density
 from fedrepro.studies.fgpr.gp.kernels import LENGTHSCALES, NOISE_FLOOR, scaled_kernel
-from fedrepro.studies.fgpr.gp.multi_start import Effort, jitter_unsaid, maximise
-from fedrepro.studies.fgpr.gp.shared import Data, Law
+from fedrepro.studies.fgpr.gp.multi_start import Effort, maximise, no_jitter_warnings
 
 
+@dataclass
 class AutoregressiveGP:
     """fit on all levels, then predict the highest."""
 
-    def __init__(self, ard: bool = True, noise_floor: float = NOISE_FLOOR, starts: int = 2, evaluations: int = 200):
-        self.ard, self.noise_floor, self.starts, self.evaluations = ard, noise_floor, starts, evaluations
+    ard: bool = True
+    noise_floor: float = NOISE_FLOOR
+    starts: int = 2
+    evaluations: int = 200
 
     def fit(self, data: Data, rng: np.random.Generator) -> AutoregressiveGP:
         self.x, self.y = (torch.cat(part) for part in zip(*data, strict=True))
         self.sizes = [len(y) for _, y in data]
         self.level = torch.repeat_interleave(torch.arange(len(data)), torch.tensor(self.sizes))
-        self.kernels = nn.ModuleList(scaled_kernel("rbf", self.x.shape[-1], self.ard) for _ in data).to(self.x)
+        self.kernels: Any = nn.ModuleList(scaled_kernel("rbf", self.x.shape[-1], self.ard) for _ in data).to(self.x)
         self.rho = nn.Parameter(self.x.new_ones(len(data) - 1))
         self.log_noise = nn.Parameter(self.x.new_full((len(data),), math.log(self.noise_floor)))
-        self.effort, best = Effort(), None
+        self.effort = Effort()
         shape = [*self.kernels.parameters(), self.rho]
-        for start in self._starts(rng):
-            held = maximise(self.likelihood, shape, [start], self.evaluations)
+        best: list[Tensor] = []
+        for lengthscales in self._start_lengthscales(rng):
+            held = maximise(self.likelihood, shape, [partial(self._start, lengthscales)], self.evaluations)
             freed = maximise(self.likelihood, [*shape, self.log_noise], evaluations=self.evaluations)
-            if best is None or freed.value > self.effort.value:
+            if not best or freed.value > self.effort.value:
                 best = [p.detach().clone() for p in (*shape, self.log_noise)]
             self.effort = self.effort.plus(held, last=False).plus(freed)
-        with torch.no_grad(), jitter_unsaid():
+        with torch.no_grad(), no_jitter_warnings():
             for p, value in zip((*shape, self.log_noise), best, strict=True):
                 p.copy_(value)
-            self.factor = psd_safe_cholesky(self._covariance())
-            self.weights = torch.cholesky_solve(self.y[:, None], self.factor)
+            factor = psd_safe_cholesky(self._covariance())
+            weights = torch.cholesky_solve(self.y[:, None], factor)[:, 0]
+            self.fitted = Fit(factor, weights, factor.new_zeros(()))
         return self
 
-    def _starts(self, rng: np.random.Generator) -> Iterator[Callable[[], None]]:
-        """f_1 of variance 1, differences of variance 0.1, ρ = 1, from lengthscales 0.5, 0.1, then random ones."""
-
-        def start(lengthscales: list[float]) -> Callable[[], None]:
-            def put() -> None:
-                self.rho.fill_(1.0)
-                self.log_noise.fill_(math.log(self.noise_floor))
-                for r, (kernel, lengthscale) in enumerate(zip(self.kernels, lengthscales, strict=True)):
-                    kernel.base_kernel.lengthscale = lengthscale
-                    kernel.outputscale = 1.0 if r == 0 else 0.1
-
-            return put
-
-        yield from [start([lengthscale] * len(self.kernels)) for lengthscale in LENGTHSCALES[: self.starts]]
+    def _start_lengthscales(self, rng: np.random.Generator) -> Iterator[Sequence[float]]:
+        """Those of LENGTHSCALES, then random ones; one per kernel."""
+        yield from ([lengthscale] * len(self.kernels) for lengthscale in LENGTHSCALES[: self.starts])
         for _ in range(self.starts - len(LENGTHSCALES)):
-            yield start(np.exp(rng.uniform(np.log(0.1), np.log(3.0), len(self.kernels))).tolist())
+            yield np.exp(rng.uniform(np.log(0.1), np.log(3.0), len(self.kernels))).tolist()
+
+    def _start(self, lengthscales: Sequence[float]) -> None:
+        """f_1 of variance 1, differences of variance 0.1, ρ = 1."""
+        self.rho.fill_(1.0)
+        self.log_noise.fill_(math.log(self.noise_floor))
+        for r, (kernel, lengthscale) in enumerate(zip(self.kernels, lengthscales, strict=True)):
+            kernel.base_kernel.lengthscale = lengthscale
+            kernel.outputscale = 1.0 if r == 0 else 0.1
 
     def weight(self, r: int) -> Tensor:
         """w_{s,r} of the levels s = r, …, T."""
@@ -80,7 +85,7 @@ class AutoregressiveGP:
         """C of all samples, noise included: [n, n]."""
         c, first = torch.diag(self.noise()[self.level]), 0
         for r, kernel in enumerate(self.kernels):
-            # levels follow one another, so those that contain δ_r are the last rows and columns
+            # samples are ordered by level, so those that contain δ_r are the last rows and columns
             w = self.weight(r)[self.level[first:] - r]
             part = w[:, None] * kernel(self.x[first:]).to_dense() * w
             c = c + nn.functional.pad(part, (first, 0, first, 0))
@@ -89,23 +94,19 @@ class AutoregressiveGP:
 
     def likelihood(self) -> Tensor:
         """log p(y) / n."""
-        factor = psd_safe_cholesky(self._covariance())
-        white = torch.linalg.solve_triangular(factor, self.y[:, None], upper=False)
-        half = 0.5 * white.square().sum() + factor.diagonal().log().sum()
-        return -half / len(self.y) - 0.5 * math.log(2 * math.pi)
+        return log_density(psd_safe_cholesky(self._covariance()), self.y)
 
     @torch.no_grad()
-    def predict(self, x: Tensor, noise: bool = True) -> Law:
+    def predict(self, x: Tensor) -> Law:
+        """The law of observations of the highest level at x [m, d]."""
         cross, variance, first = x.new_zeros(len(self.y), len(x)), x.new_zeros(len(x)), 0
         for r, kernel in enumerate(self.kernels):
             w = self.weight(r)
-            rows = w[self.level[first:] - r][:, None] * kernel(self.x[first:], x).to_dense() * w[-1]
-            cross[first:] += rows
+            cross[first:] += w[self.level[first:] - r][:, None] * kernel(self.x[first:], x).to_dense() * w[-1]
             variance += w[-1] ** 2 * kernel.outputscale
             first += self.sizes[r]
-        mean = (cross.mT @ self.weights)[:, 0]
-        variance -= torch.linalg.solve_triangular(self.factor, cross, upper=False).square().sum(0)
-        return mean, variance.clamp_min(0) + (self.noise()[-1] if noise else 0)
+        mean, variance = conditional(self.fitted, cross, variance)
+        return mean, variance + self.noise()[-1]
 
     def scale_factors(self) -> list[float]:
         """ρ_2, …, ρ_T."""

@@ -3,12 +3,12 @@
     f_1 ~ GP(0, k(x, x')),   f_t(x) = g_t(x, f_{t−1}(x)),
     g_t ~ GP(0, k_corr(x, x') · (k_prev(f, f') + linear(f, f')) + k_in(x, x'))
 
-Each layer is a sparse variational process of gpytorch with fixed inducing points: inputs of its level, with what the
-layers below say there. The bound Σ_t E log p(y_t | f_t) − Σ_t KL_t needs the law of f_{t−1} at single inputs only.
-Deviations: these expectations are Gauss–Hermite sums (`nodes` for each layer) instead of 250 samples, so that bound and
-predictions are without noise; Adam starts from a recursive fit (as in Perdikaris et al. 2017: level after level, given
-the means below, by L-BFGS with q in closed form) and takes hundreds of steps instead of 35,000 from nowhere; inducing
-points are up to `inducing` samples of a level, drawn at random, instead of all of the lowest and half of the others.
+Each layer is a sparse variational process of gpytorch. Its inducing points are fixed: inputs of its level, with the
+means of the layers below. The bound Σ_t E log p(y_t | f_t) − Σ_t KL_t needs the law of f_{t−1} at single inputs only.
+Deviations: these expectations are Gauss–Hermite sums (`nodes` per layer) instead of 250 samples, so bound and
+predictions are free of sampling noise; Adam starts from a recursive fit (as in Perdikaris et al. 2017: level by level,
+given the means below, by L-BFGS with q in closed form) and takes hundreds of steps instead of 35,000; inducing points
+are up to `inducing` random samples of a level instead of all of the lowest and half of the others.
 
 All repeats are one batch axis R: data is a list of (x [R, n_t, d], y [R, n_t]) from the lowest level to the highest;
 predictions, of the highest, are the mean and variance of a mixture: [R, m].
@@ -16,7 +16,10 @@ predictions, of the highest, are the mean and variance of a mixture: [R, m].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import gpytorch
 import numpy as np
@@ -28,20 +31,21 @@ from linear_operator import to_dense
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
+from fedrepro.studies.fgpr.gp.exact import Data, Law
 from fedrepro.studies.fgpr.gp.kernels import LENGTHSCALES, NOISE_FLOOR, gaussian_likelihood, scaled_kernel
-from fedrepro.studies.fgpr.gp.multi_start import Effort, jitter_unsaid
+from fedrepro.studies.fgpr.gp.multi_start import Effort, no_jitter_warnings
 from fedrepro.studies.fgpr.gp.variational import DistributedVariationalGP
 
-SMALLEST_VARIANCE = 1e-10  # of an input to the next layer, whose root has no slope at 0
+SMALLEST_VARIANCE = 1e-10  # of an input to the next layer; the root has no slope at 0
 PREDICTED_AT_ONCE = 250  # inputs
 JITTER = gpytorch.settings.variational_cholesky_jitter.value(torch.float64)
 
 
 class DenseLinearKernel(LinearKernel):
-    """gpytorch's kernel as a matrix. Its own low-rank form may be decomposed into singular values when it is added to
-    another kernel; where two of these are equal their gradient is not a number."""
+    """gpytorch's kernel as a matrix. Its low-rank form may be decomposed into singular values in a sum of kernels, and
+    the gradient of two equal ones is not a number."""
 
-    def forward(self, *inputs, **options) -> Tensor:
+    def forward(self, *inputs: Tensor, **options: Any) -> Tensor:
         return to_dense(super().forward(*inputs, **options))
 
 
@@ -61,7 +65,7 @@ def layer_kernel(inputs: int, below: bool, ard: bool, batch: tuple[int, ...] = (
 
 
 class Layer(gpytorch.models.ApproximateGP):
-    """q(g_t) of all repeats: points [R, M, p] stay where they are."""
+    """q(g_t) of all repeats, with fixed points [R, M, p]."""
 
     def __init__(self, points: Tensor, kernel: Kernel):
         shape = points.shape[:-2]
@@ -74,44 +78,42 @@ class Layer(gpytorch.models.ApproximateGP):
 
     @torch.no_grad()
     def set_best(self, fits: list[DistributedVariationalGP]) -> None:
-        """The q that is best for each repeat's fit, in closed form: N(B⁻¹a/σ², B⁻¹) of the whitened values."""
+        """The best q for each repeat's fit, in closed form: N(B⁻¹a/σ², B⁻¹) of the whitened values."""
         q = self.variational_strategy._variational_distribution
         for r, fit in enumerate(fits):
-            root, c = fit._server(fit.sums)
+            root, c = fit.server(fit.sums)
             q.variational_mean[r] = torch.linalg.solve_triangular(root.mT, c, upper=True)[:, 0]
             q.chol_variational_covar[r] = psd_safe_cholesky(torch.cholesky_inverse(root))
         self.variational_strategy.variational_params_initialized.fill_(1)
 
 
+@dataclass
 class MultiFidelityDeepGP:
     """fit on all levels of all repeats, then predict the highest."""
 
-    def __init__(
-        self,
-        ard: bool = True,
-        inducing: int = 100,
-        nodes: int = 5,
-        steps: int = 100,
-        lr: float = 0.003,
-        noise_floor: float = NOISE_FLOOR,
-        evaluations: int = 80,
-    ):
-        self.ard, self.inducing, self.nodes, self.steps, self.lr = ard, inducing, nodes, steps, lr
-        self.noise_floor, self.evaluations = noise_floor, evaluations
+    ard: bool = True
+    inducing: int = 100
+    nodes: int = 5
+    steps: int = 100
+    lr: float = 0.003
+    noise_floor: float = NOISE_FLOOR
+    evaluations: int = 80
 
-    def fit(self, data: list[tuple[Tensor, Tensor]], rng: np.random.Generator) -> MultiFidelityDeepGP:
-        self.effort, self.layers, self.likelihoods = Effort(), torch.nn.ModuleList(), torch.nn.ModuleList()
+    def fit(self, data: Data, rng: np.random.Generator) -> MultiFidelityDeepGP:
+        self.effort = Effort()
+        self.layers: Any = torch.nn.ModuleList()
+        self.likelihoods: Any = torch.nn.ModuleList()
         z, w = np.polynomial.hermite_e.hermegauss(self.nodes)
         self.node = torch.from_numpy(z).to(data[0][0])
         self.node_weight = torch.from_numpy(w / w.sum()).to(self.node)
-        with jitter_unsaid():
+        with no_jitter_warnings():
             self._start(data, rng)
             self._train(data)
         return self
 
-    def _start(self, data: list[tuple[Tensor, Tensor]], rng: np.random.Generator) -> None:
-        """Level after level, each repeat's own fit given the means below; its kernel, noise and q become a layer."""
-        below: list[list[DistributedVariationalGP]] = []  # one a repeat, of each level
+    def _start(self, data: Data, rng: np.random.Generator) -> None:
+        """Level by level, each repeat's own fit given the means below; its kernel, noise and q become a layer."""
+        below: list[list[DistributedVariationalGP]] = []  # per level, one per repeat
         for t, (x, y) in enumerate(data):
             inputs = _with_means(below, x)
             chosen = torch.from_numpy(rng.permutation(x.shape[1])[: self.inducing])
@@ -128,7 +130,7 @@ class MultiFidelityDeepGP:
             below.append(fits)
 
     def _fit_level(self, x: Tensor, y: Tensor, points: Tensor, below: bool) -> DistributedVariationalGP:
-        """Titsias' bound of one level of one repeat, which with all samples as inducing points is the likelihood."""
+        """Titsias' bound of one level of one repeat; with all samples as inducing points it is the likelihood."""
         kernel = layer_kernel(x.shape[-1] - below, below, self.ard).to(x)
         likelihood = gaussian_likelihood(self.noise_floor).to(x)
         fit = DistributedVariationalGP(move_inducing=False, evaluations=self.evaluations, jitter=JITTER)
@@ -136,8 +138,8 @@ class MultiFidelityDeepGP:
         self.effort = self.effort.plus(fit.effort, last=False)
         return fit
 
-    def _train(self, data: list[tuple[Tensor, Tensor]]) -> None:
-        """Adam on the bounds of all repeats at once; every repeat keeps the best point on its way."""
+    def _train(self, data: Data) -> None:
+        """Adam on the bounds of all repeats at once; each repeat keeps its best point."""
         parameters = [p for p in [*self.layers.parameters(), *self.likelihoods.parameters()] if p.requires_grad]
         best = [p.detach().clone() for p in parameters]
         with torch.no_grad():
@@ -149,7 +151,7 @@ class MultiFidelityDeepGP:
             _keep(best, parameters, bounds > self.bounds)
             self.bounds = torch.maximum(bounds.detach(), self.bounds)
             (-bounds).sum().backward()
-            _leave_out_broken(parameters)
+            _skip_broken(parameters)
             optimiser.step()
         with torch.no_grad():
             for p, kept in zip(parameters, best, strict=True):
@@ -167,52 +169,48 @@ class MultiFidelityDeepGP:
             weight = (self.node_weight[:, None] * weight).flatten()
         return mean, variance, weight
 
-    def bound(self, data: list[tuple[Tensor, Tensor]]) -> Tensor:
-        """The lower bound of log p(y) over all samples, a sample: [R]."""
-        total, count = 0.0, sum(y.shape[-1] for _, y in data)
+    def bound(self, data: Data) -> Tensor:
+        """The lower bound of log p(y) per sample: [R]."""
+        total: Any = 0.0
         for t, ((x, y), layer, likelihood) in enumerate(zip(data, self.layers, self.likelihoods, strict=True)):
             mean, variance, weight = self.law(x, t)
-            noise = likelihood.noise
-            square = (y - mean).square() + variance
+            square, noise = (y - mean).square() + variance, likelihood.noise
             expected = -0.5 * (square / noise + torch.log(2 * torch.pi * noise)).sum(-1)
             total = total + (weight[:, None] * expected).sum(0) - layer.variational_strategy.kl_divergence()
-        return total / count
+        return total / sum(y.shape[-1] for _, y in data)
 
     @torch.no_grad()
-    def predict(self, x: Tensor, noise: bool = True) -> tuple[Tensor, Tensor]:
-        """x [R, m, d] → mean and variance [R, m]."""
+    def predict(self, x: Tensor) -> Law:
+        """x [R, m, d] → mean and variance [R, m] of observations."""
         self.layers.eval()
         laws = []
-        with jitter_unsaid():
+        with no_jitter_warnings():
             for part in x.split(PREDICTED_AT_ONCE, 1):
                 mean, variance, weight = self.law(part, len(self.layers) - 1)
                 weight = weight[:, None, None]
                 centre = (weight * mean).sum(0)
                 laws.append((centre, (weight * (variance + (mean - centre).square())).sum(0)))
         mean, variance = (torch.cat(own, 1) for own in zip(*laws, strict=True))
-        return mean, variance + (self.likelihoods[-1].noise if noise else 0)
+        return mean, variance + self.likelihoods[-1].noise
 
 
 def _starts(kernel: Kernel, likelihood: GaussianLikelihood) -> Iterator[Callable[[], None]]:
-    """All lengthscales at those that the other methods start from; all else where gpytorch starts."""
+    """The first two lengthscales of the other methods; gpytorch's defaults for the rest."""
     begin = [p.detach().clone() for p in kernel.parameters()]
 
-    def start(lengthscale: float) -> Callable[[], None]:
-        def put() -> None:
-            for p, value in zip(kernel.parameters(), begin, strict=True):
-                p.copy_(value)
-            for part in kernel.modules():
-                if isinstance(part, RBFKernel):
-                    part.lengthscale = lengthscale
-            likelihood.noise = max(1e-2, 2 * likelihood.noise_floor)
+    def put(lengthscale: float) -> None:
+        for p, value in zip(kernel.parameters(), begin, strict=True):
+            p.copy_(value)
+        for part in kernel.modules():
+            if isinstance(part, RBFKernel):
+                part.lengthscale = lengthscale
+        likelihood.noise = max(1e-2, 2 * likelihood.noise_floor)
 
-        return put
-
-    return map(start, LENGTHSCALES[:2])
+    return (partial(put, lengthscale) for lengthscale in LENGTHSCALES[:2])
 
 
 def _with_means(below: list[list[DistributedVariationalGP]], x: Tensor) -> Tensor:
-    """x [R, n, d] with what the fits below say there: [R, n, d] or [R, n, d + 1]."""
+    """x [R, n, d] with the mean of the fits below: [R, n, d] or [R, n, d + 1]."""
     inputs = x
     for fits in below:
         means = torch.stack([fit.predict(own)[0] for fit, own in zip(fits, inputs, strict=True)])
@@ -221,15 +219,15 @@ def _with_means(below: list[list[DistributedVariationalGP]], x: Tensor) -> Tenso
 
 
 @torch.no_grad()
-def _stack_into(batched: torch.nn.Module, singles: list[torch.nn.Module]) -> None:
-    """The parameters of one module for each repeat, as those of one module with a batch axis."""
+def _stack_into(batched: torch.nn.Module, singles: Sequence[torch.nn.Module]) -> None:
+    """Copy the parameters of one module per repeat into one module with a batch axis."""
     for name, parameter in batched.named_parameters():
         parameter.copy_(torch.stack([single.get_parameter(name) for single in singles]).view_as(parameter))
 
 
 @torch.no_grad()
-def _leave_out_broken(parameters: list[Tensor]) -> None:
-    """A repeat whose gradient is not finite adds nothing to its step, so that it stays finite and the others go on."""
+def _skip_broken(parameters: Sequence[Tensor]) -> None:
+    """Zero the gradients of repeats where one is not finite: they stay finite, and the others go on."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     broken = torch.stack([~g.reshape(len(g), -1).isfinite().all(1) for g in gradients]).any(0)
     for g in gradients:
@@ -237,7 +235,7 @@ def _leave_out_broken(parameters: list[Tensor]) -> None:
 
 
 @torch.no_grad()
-def _keep(best: list[Tensor], parameters: list[Tensor], better: Tensor) -> None:
-    """Take over the parameters of the repeats that are better [R]."""
+def _keep(best: Sequence[Tensor], parameters: Sequence[Tensor], better: Tensor) -> None:
+    """Copy into `best` the parameters of the repeats that are better [R]."""
     for old, new in zip(best, parameters, strict=True):
         old[better] = new[better]

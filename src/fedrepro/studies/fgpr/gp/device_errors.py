@@ -1,8 +1,8 @@
-"""Errors on each device as chapter 4 of the thesis measures them, for models with several outputs that do not meet.
+"""Errors on each device as chapter 4 of the thesis measures them, for models with several independent outputs.
 
-For each output: rmse of every device, a_rmse their mean ("averaged RMSE"), sd_rmse their standard deviation, and
-a_rmse_trivial, the averaged RMSE of predicting the mean of the device's own training targets. Where the predictor gives
-a normal law also nlpd, crps and coverage_p (scores.py), and coverage, that of 95 %.
+Per output: rmse of every device, a_rmse their mean ("averaged RMSE"), sd_rmse their standard deviation, and
+a_rmse_trivial, the averaged RMSE of predicting the mean of the device's own training targets. For a normal predictive
+law also nlpd, crps and coverage_p (scores.py), and coverage, that of 95 %.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from fedrepro.studies.fgpr.gp.scores import scores
 
 
 class Prediction(NamedTuple):
-    """Of one device's rows of a split: mean [n, S], and the variance of an observation [n, S] where there is one."""
+    """Of one device's rows of a split: mean [n, S], and the variance of an observation [n, S] if there is one."""
 
     mean: Tensor
     variance: Tensor | None = None
 
 
 class Curve(NamedTuple):
-    """A prediction along x [m] (inputs of one dimension): mean [m], sd [m] of the function where there is one."""
+    """A prediction along x [m] (inputs of one dimension): mean [m], sd [m] of the function if there is one."""
 
     x: Tensor
     mean: Tensor
@@ -35,9 +35,8 @@ class Curve(NamedTuple):
 
     def metrics(self, client: int) -> Iterator[Metric]:
         for name, values in self._asdict().items():
-            if values is not None:
-                for i, value in enumerate(values.tolist()):
-                    yield Metric(f"curve_{name}", value, client=client, step=i)
+            for i, value in enumerate([] if values is None else values.tolist()):
+                yield Metric(f"curve_{name}", value, client=client, step=i)
 
 
 def columns(y: Tensor) -> Tensor:
@@ -46,7 +45,7 @@ def columns(y: Tensor) -> Tensor:
 
 
 def output_names(federation: Federation, outputs: int) -> list[str]:
-    """Names of the outputs, from the data set's facts; one output alone has none."""
+    """Names of the outputs, from the data set's facts; a single output has none."""
     for fact in ("outputs", "sensors"):
         names = np.atleast_1d(federation.facts.get(fact, ()))
         if len(names) == outputs > 1:
@@ -61,7 +60,7 @@ def device_errors(
     names: Sequence[str],
     targets: Callable[[Tensor], Tensor] = columns,
 ) -> tuple[np.ndarray, list[Metric]]:
-    """(mean square error of each device [K], a mean over its outputs; the metrics). targets: y as the model has it."""
+    """(mean square error per device [K], averaged over its outputs; the metrics). targets: y in the model's form."""
     holdings = getattr(federation, split)
     squares, trivial, laws = [], [], []
     for k, (mean, variance) in predictions.items():
@@ -91,7 +90,7 @@ def device_errors(
 
 
 def along(federation: Federation, client: int, points: int) -> Tensor:
-    """`points` inputs [points, 1] from the least to the greatest of a device's."""
+    """`points` inputs [points, 1] from a device's least to its greatest."""
     x = federation.train.samples.x[federation.train.of(client)]
     least, greatest = x.min().item(), x.max().item()
     return torch.linspace(least, greatest, points, dtype=x.dtype, device=x.device)[:, None]

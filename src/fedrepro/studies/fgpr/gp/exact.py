@@ -6,32 +6,33 @@ The model: y = f(x) + ε, f ~ GP(0, θ₁² k(·, ·; l)), ε ~ N(0, θ₂²). W
     its gradient              ∂L = ½ Tr[C⁻¹ (I − y yᵀC⁻¹) ∂C]
     prediction                mean = k*ᵀC⁻¹y,  variance = θ₁² k(x*, x*) − k*ᵀC⁻¹k*
 
-k is gpytorch's (`KERNELS`); C⁻¹ comes from one Cholesky factorisation, and only ∂C from autograd: differentiating
-through the factorisation would cost several times as much.
+k is gpytorch's. One Cholesky factorisation gives C⁻¹, and autograd only ∂C: differentiating through the factorisation
+would cost several times as much.
 
-Shapes: leading axes "*" (repeats, devices of equal size) are batch axes of one factorisation. x [*, n, d], y [*, n];
-`Theta` holds lengthscale [*, 1] (isotropic) or [*, d] (one a dimension), variance θ₁² [*] and noise θ₂² [*], all on
-their natural scale. mask [*, n] marks rows that count: a row with 0 is left out, so that ragged sizes can be padded.
+Shapes: leading axes "*" (repeats, devices of equal size) are batch axes of one factorisation. x [*, n, d], y [*, n].
 
-A C that is not positive definite to working precision (duplicate inputs, tiny noise) gets jitter on its diagonal, as
-little as does, and the logger says how much. What is not finite stays so: the caller sees that it diverged.
+A C that is not positive definite to working precision (duplicate inputs, tiny noise) gets the least jitter that helps
+on its diagonal, and a warning is logged. Values that are not finite stay so, which shows divergence to the caller.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from fedrepro.errors import UserError, nearest
+from fedrepro.errors import UserError
 
-KERNELS = ("rbf", "matern32")
-#: jitter is tried from the first to the last of these, relative to the mean of the diagonal
+#: (x [n_k, d], y [n_k]) per device or level
+Data = Sequence[tuple[Tensor, Tensor]]
+#: mean and variance at m inputs: [*, m], [*, m]
+Law = tuple[Tensor, Tensor]
+#: first and last jitter tried, relative to the mean of the diagonal
 JITTER = (1e-12, 1e-2)
 #: bytes of one [*, n, n] array; a larger batch is cut into pieces (about six such arrays are alive at a time)
 PIECE_BYTES = 2**27
@@ -40,20 +41,15 @@ log = logging.getLogger(__name__)
 
 
 class Theta(NamedTuple):
-    """Hyper-parameters on their natural scale: lengthscale [*, p], variance (θ₁²) [*], noise (θ₂²) [*]."""
+    """Hyper-parameters on their natural scale: lengthscale [*, 1] or (ARD) [*, d], variance θ₁² [*], noise θ₂² [*]."""
 
     lengthscale: Tensor
     variance: Tensor
     noise: Tensor
 
-    def expand(self, batch: torch.Size) -> Theta:
-        """With the batch axes `batch`."""
-        p = self.lengthscale.shape[-1]
-        return Theta(self.lengthscale.expand(*batch, p), self.variance.expand(batch), self.noise.expand(batch))
-
 
 class Fit(NamedTuple):
-    """A device's data under a θ: the factor of C [*, n, n], C⁻¹y [*, n] and the jitter that it took [*]."""
+    """A device's data under a θ: the factor of C [*, n, n], C⁻¹y [*, n] and the jitter on C's diagonal [*]."""
 
     factor: Tensor
     weights: Tensor
@@ -63,13 +59,12 @@ class Fit(NamedTuple):
 class Likelihood(NamedTuple):
     value: Tensor  # L [*]
     gradient: Theta
-    jitter: Tensor  # [*]
 
 
 class _Correlation(torch.nn.Module):
-    """gpytorch's kernel as a function of its lengthscale, whatever the batch axes of that: [*, n, d] → [*, n, m]."""
+    """gpytorch's kernel as a function of its lengthscale, with any batch axes: [*, n, d] → [*, n, m]."""
 
-    def __init__(self, kernel: torch.nn.Module):
+    def __init__(self, kernel: Any):
         super().__init__()
         self.kernel = kernel
 
@@ -77,33 +72,26 @@ class _Correlation(torch.nn.Module):
         return self.kernel.forward(x1, x2)
 
 
-class _Lengthscale(torch.nn.Module):
-    """A constraint that does nothing: the lengthscale is given on its natural scale."""
+class _NaturalScale(torch.nn.Module):
+    """A constraint of gpytorch that does nothing: the lengthscale is given on its natural scale."""
 
     def transform(self, value: Tensor) -> Tensor:
         return value
 
 
-def _make(name: str, ard: bool) -> _Correlation:
-    if name not in KERNELS:
-        raise UserError(f"gp: kernel = '{name}' is unknown{nearest(name, KERNELS)}")
-    from gpytorch.kernels import MaternKernel, RBFKernel  # here, because every job imports this module and few need it
-
-    dimensions = 2 if ard else None  # gpytorch only asks whether it is more than one
-    kernel = RBFKernel(ard_num_dims=dimensions) if name == "rbf" else MaternKernel(1.5, ard_num_dims=dimensions)
-    kernel.raw_lengthscale_constraint = _Lengthscale()
-    return _Correlation(kernel)
-
-
-_MADE: dict[tuple[str, bool], _Correlation] = {}
+_CORRELATIONS: dict[tuple[str, bool], _Correlation] = {}
 
 
 def correlation(name: str, lengthscale: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
     """k(x1, x2; l): lengthscale [*, 1] or [*, d], x1 [*, n, d], x2 [*, m, d] → [*, n, m]."""
     key = (name, lengthscale.shape[-1] > 1)
-    if key not in _MADE:
-        _MADE[key] = _make(*key)
-    return functional_call(_MADE[key], {"kernel.raw_lengthscale": lengthscale.unsqueeze(-2)}, (x1, x2))
+    if key not in _CORRELATIONS:
+        from fedrepro.studies.fgpr.gp.kernels import base_kernel  # importing gpytorch is slow, and few jobs need it
+
+        kernel = base_kernel(name, ard_num_dims=2 if key[1] else None)  # gpytorch only tests for more than one
+        kernel.raw_lengthscale_constraint = _NaturalScale()
+        _CORRELATIONS[key] = _Correlation(kernel)
+    return functional_call(_CORRELATIONS[key], {"kernel.raw_lengthscale": lengthscale.unsqueeze(-2)}, (x1, x2))
 
 
 def covariance(name: str, theta: Theta, x1: Tensor, x2: Tensor) -> Tensor:
@@ -112,7 +100,7 @@ def covariance(name: str, theta: Theta, x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def cholesky(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """The lower factors of [*, n, n] and the jitter [*] that was added to each diagonal (0 where none was needed)."""
+    """The lower factors of [*, n, n] and the jitter [*] on each diagonal (0 where none was needed)."""
     factor, failed = torch.linalg.cholesky_ex(matrix)
     if not failed.any():
         return factor, matrix.new_zeros(matrix.shape[:-2])
@@ -138,45 +126,59 @@ def cholesky(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return factors.reshape(factor.shape), jitter.reshape(matrix.shape[:-2])
 
 
-def fit(name: str, theta: Theta, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Fit:
+def fit(name: str, theta: Theta, x: Tensor, y: Tensor) -> Fit:
     """Condition on data."""
-    return _fit(_with_noise(covariance(name, theta, x, x), theta.noise, mask), _masked(y, mask))
+    return fit_covariance(_with_noise(covariance(name, theta, x, x), theta.noise), y)
+
+
+def fit_covariance(c: Tensor, y: Tensor) -> Fit:
+    """Condition on data y [*, n] of covariance C [*, n, n], noise included."""
+    factor, jitter = cholesky(c)
+    return Fit(factor, torch.cholesky_solve(y[..., None], factor)[..., 0], jitter)
+
+
+def conditional(fitted: Fit, cross: Tensor, prior: Tensor) -> Law:
+    """The law at inputs of covariance `cross` [*, n, m] with the data and of prior variance `prior` [*, m]."""
+    mean = (cross.mT @ fitted.weights[..., None])[..., 0]
+    explained = torch.linalg.solve_triangular(fitted.factor, cross, upper=False).square().sum(-2)
+    return mean, (prior - explained).clamp_min(0)  # below 0 by rounding only
+
+
+def log_density(factor: Tensor, y: Tensor) -> Tensor:
+    """log N(y; 0, C) / n, differentiable in the factor of C [n, n]."""
+    white = torch.linalg.solve_triangular(factor, y[:, None], upper=False)
+    half = 0.5 * white.square().sum() + factor.diagonal().log().sum()
+    return -half / len(y) - 0.5 * math.log(2 * math.pi)
 
 
 def likelihood(name: str, theta: Theta, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Likelihood:
-    """L and ∂L/∂θ of each member of the batch."""
+    """L and ∂L/∂θ of each member of the batch. mask [*, n]: rows with 0 are left out, so ragged sizes can be padded."""
     batch = torch.broadcast_shapes(theta.variance.shape, x.shape[:-2], y.shape[:-1])
-    p = theta.lengthscale.shape[-1]
-    flat = Theta(*(t.reshape(-1, p) if i == 0 else t.reshape(-1) for i, t in enumerate(theta.expand(batch))))
-    x, y = x.expand(*batch, *x.shape[-2:]), y.expand(*batch, y.shape[-1])
-    x, y = x.reshape(-1, *x.shape[-2:]), y.reshape(-1, y.shape[-1])
-    mask = None if mask is None else mask.expand(*batch, mask.shape[-1]).reshape(-1, mask.shape[-1])
+
+    def flat(value: Tensor, axes: int) -> Tensor:
+        """All batch axes as one, before the last `axes` axes."""
+        own = value.shape[value.ndim - axes :]
+        return value.expand((*batch, *own)).reshape((-1, *own))
+
+    theta = Theta(flat(theta.lengthscale, 1), flat(theta.variance, 0), flat(theta.noise, 0))
+    x, y, mask = flat(x, 2), flat(y, 1), None if mask is None else flat(mask, 1)
     found = [
-        _likelihood(name, Theta(*(t[piece] for t in flat)), x[piece], y[piece], None if mask is None else mask[piece])
+        _likelihood(name, Theta(*(t[piece] for t in theta)), x[piece], y[piece], None if mask is None else mask[piece])
         for piece in pieces(len(x), x.shape[-2], x.element_size())
     ]
-    value, *gradient, jitter = (torch.cat(parts) for parts in zip(*found, strict=True))
-    shaped = Theta(gradient[0].reshape(*batch, p), gradient[1].reshape(batch), gradient[2].reshape(batch))
-    return Likelihood(value.reshape(batch), shaped, jitter.reshape(batch))
+    value, lengthscale, variance, noise = (torch.cat(parts) for parts in zip(*found, strict=True))
+    gradient = Theta(lengthscale.reshape(*batch, -1), variance.reshape(batch), noise.reshape(batch))
+    return Likelihood(value.reshape(batch), gradient)
 
 
-def predict(
-    name: str, theta: Theta, x: Tensor, y: Tensor, x_new: Tensor, mask: Tensor | None = None, noisy: bool = False
-) -> tuple[Tensor, Tensor]:
+def predict(name: str, theta: Theta, x: Tensor, y: Tensor, x_new: Tensor, noisy: bool = False) -> Law:
     """Mean and variance [*, m] of f at x_new [*, m, d], or of an observation there with `noisy`."""
-    return predict_from(name, theta, fit(name, theta, x, y, mask), x, x_new, mask, noisy)
+    return predict_from(name, theta, fit(name, theta, x, y), x, x_new, noisy)
 
 
-def predict_from(
-    name: str, theta: Theta, fitted: Fit, x: Tensor, x_new: Tensor, mask: Tensor | None = None, noisy: bool = False
-) -> tuple[Tensor, Tensor]:
-    """As `predict`, from data that are conditioned on already."""
-    cross = covariance(name, theta, x, x_new)  # [*, n, m]
-    if mask is not None:
-        cross = cross * mask[..., None]
-    mean = (cross.mT @ fitted.weights[..., None])[..., 0]
-    explained = torch.linalg.solve_triangular(fitted.factor, cross, upper=False).square().sum(-2)
-    variance = (theta.variance[..., None] - explained).clamp_min(0)  # below 0 by rounding only
+def predict_from(name: str, theta: Theta, fitted: Fit, x: Tensor, x_new: Tensor, noisy: bool = False) -> Law:
+    """As `predict`, after conditioning on the data."""
+    mean, variance = conditional(fitted, covariance(name, theta, x, x_new), theta.variance[..., None])
     return mean, variance + theta.noise[..., None] if noisy else variance
 
 
@@ -186,19 +188,14 @@ def pieces(batch: int, n: int, element: int = 8) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, batch, size))
 
 
-def _fit(c: Tensor, y: Tensor) -> Fit:
-    factor, jitter = cholesky(c)
-    return Fit(factor, torch.cholesky_solve(y[..., None], factor)[..., 0], jitter)
-
-
 def _likelihood(name: str, theta: Theta, x: Tensor, y: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
-    """L, its gradient in lengthscale, variance and noise, and the jitter; one batch axis."""
+    """L and its gradient in lengthscale, variance and noise; one batch axis."""
     lengthscale = theta.lengthscale.detach().requires_grad_()
     with torch.enable_grad():
         k = correlation(name, lengthscale, x, x)
     signal = theta.variance[:, None, None] * k.detach()
-    y = _masked(y, mask)
-    factor, weights, jitter = _fit(_with_noise(signal, theta.noise, mask), y)
+    y = y if mask is None else y * mask
+    factor, weights, _ = fit_covariance(_with_noise(signal, theta.noise, mask), y)
     count = x.shape[-2] if mask is None else mask.sum(-1)
     log_determinant = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     value = 0.5 * ((y * weights).sum(-1) + log_determinant + count * math.log(2 * math.pi))
@@ -207,10 +204,10 @@ def _likelihood(name: str, theta: Theta, x: Tensor, y: Tensor, mask: Tensor | No
         outer = outer * mask[:, :, None] * mask[:, None, :]
     (by_lengthscale,) = torch.autograd.grad(k, lengthscale, outer * theta.variance[:, None, None])
     by_variance = (outer * k.detach()).sum((-2, -1))
-    return value, by_lengthscale, by_variance, outer.diagonal(dim1=-2, dim2=-1).sum(-1), jitter
+    return value, by_lengthscale, by_variance, outer.diagonal(dim1=-2, dim2=-1).sum(-1)
 
 
-def _with_noise(signal: Tensor, noise: Tensor, mask: Tensor | None) -> Tensor:
+def _with_noise(signal: Tensor, noise: Tensor, mask: Tensor | None = None) -> Tensor:
     """C; a row that does not count becomes one of the identity, which adds nothing to L."""
     diagonal = noise[..., None].expand(signal.shape[:-1])
     if mask is not None:
@@ -219,7 +216,3 @@ def _with_noise(signal: Tensor, noise: Tensor, mask: Tensor | None) -> Tensor:
     c = signal.clone()
     c.diagonal(dim1=-2, dim2=-1).add_(diagonal)
     return c
-
-
-def _masked(y: Tensor, mask: Tensor | None) -> Tensor:
-    return y if mask is None else y * mask

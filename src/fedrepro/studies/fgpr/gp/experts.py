@@ -1,6 +1,6 @@
 """DGP: predictions of experts that share hyper-parameters, combined at a server (Deisenroth & Ng 2015).
 
-With N(m_k, v_k) expert k's law of the function at an input and v_0 the prior's variance there, all rules give a law of
+N(m_k, v_k) is expert k's law of the function at an input and v_0 the prior's variance there. All rules give a law of
 precision Σ β_k/v_k + (prior term) and mean (Σ β_k m_k/v_k) / precision:
 
 | rule | β_k | prior term |
@@ -10,8 +10,8 @@ precision Σ β_k/v_k + (prior term) and mean (Σ β_k m_k/v_k) / precision:
 | bcm | 1 | (1 − K)/v_0 |
 | rbcm | ½ (log v_0 − log v_k) | (1 − Σ β_k)/v_0 |
 
-Hyper-parameters maximise the sum of the experts' likelihoods (shared.py). β_k stands in rbcm's precision too: without
-it there, as in one released code, the law does not fall back to the prior where no expert knows anything.
+β_k also stands in rbcm's precision. Without it, as in one released code, the law does not return to the prior where no
+expert has data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from fedrepro.errors import UserError
-from fedrepro.studies.fgpr.gp.shared import Law, SharedGP
+from fedrepro.studies.fgpr.gp.exact import Law
 
 RULES = ("poe", "gpoe", "bcm", "rbcm")
 
@@ -38,14 +38,3 @@ def combine(rule: str, mean: Tensor, variance: Tensor, prior: Tensor) -> Law:
     if rule in ("bcm", "rbcm"):
         precision = precision + (1 - beta.sum(0)) / prior
     return (beta * mean / variance).sum(0) / precision, 1 / precision
-
-
-class DistributedGP(SharedGP):
-    """One expert a device."""
-
-    def predict_together(self, x: Tensor, rule: str = "rbcm", noise: bool = True) -> Law:
-        laws = [self.predict(x, device, noise=False) for device in range(len(self.data))]
-        mean, variance = (torch.stack(part) for part in zip(*laws, strict=True))
-        prior = self.theta.variance.expand(len(x))
-        mean, variance = combine(rule, mean, torch.minimum(variance.clamp_min(1e-12), prior), prior)
-        return mean, variance + self.theta.noise if noise else variance

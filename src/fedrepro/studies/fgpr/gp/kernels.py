@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from gpytorch.constraints import GreaterThan
-from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
-from torch import Tensor
 
 from fedrepro.errors import UserError, nearest
 
-KERNELS = {"rbf": RBFKernel, "matern32": lambda **options: MaternKernel(nu=1.5, **options)}
+KERNELS = ("rbf", "matern32")
 NOISE_FLOOR = 1e-6
 LENGTHSCALES = (0.5, 0.1, 2.0)  # of the first starts, for inputs in [0, 1]
 
 
-def scaled_kernel(name: str, inputs: int, ard: bool, batch: tuple[int, ...] = ()) -> ScaleKernel:
-    """σ² k(x, x'), with one lengthscale or (`ard`) one for each input."""
+def base_kernel(name: str, **options: Any) -> Kernel:
+    """gpytorch's kernel k(x, x') of variance 1."""
     if name not in KERNELS:
         raise UserError(f"gp: kernel = '{name}' is unknown{nearest(name, KERNELS)}")
+    return RBFKernel(**options) if name == "rbf" else MaternKernel(1.5, **options)
+
+
+def scaled_kernel(name: str, inputs: int, ard: bool, batch: tuple[int, ...] = ()) -> ScaleKernel:
+    """σ² k(x, x'), with one lengthscale or (`ard`) one per input."""
     shape = torch.Size(batch)
-    base = KERNELS[name](ard_num_dims=inputs if ard else None, batch_shape=shape)
-    return ScaleKernel(base, batch_shape=shape)
+    return ScaleKernel(base_kernel(name, ard_num_dims=inputs if ard else None, batch_shape=shape), batch_shape=shape)
 
 
 def gaussian_likelihood(floor: float = NOISE_FLOOR, batch: tuple[int, ...] = ()) -> GaussianLikelihood:
@@ -46,13 +51,9 @@ def starting_points(
     """Functions that put a kernel and a likelihood at each start, with variance 1."""
     base = kernel.base_kernel
 
-    def start(lengthscale: Tensor, noise: float) -> Callable[[], None]:
-        def put() -> None:
-            base.lengthscale = lengthscale.to(base.lengthscale).view_as(base.lengthscale)
-            kernel.outputscale = 1.0
-            likelihood.noise = max(noise, 2 * likelihood.noise_floor)
+    def put(lengthscale: np.ndarray, noise: float) -> None:
+        base.lengthscale = torch.from_numpy(lengthscale).to(base.lengthscale).view_as(base.lengthscale)
+        kernel.outputscale = 1.0
+        likelihood.noise = max(noise, 2 * likelihood.noise_floor)
 
-        return put
-
-    for lengthscale, noise in start_values(starts, base.lengthscale.numel(), rng):
-        yield start(torch.from_numpy(lengthscale), noise)
+    return (partial(put, *start) for start in start_values(starts, base.lengthscale.numel(), rng))

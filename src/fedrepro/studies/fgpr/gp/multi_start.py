@@ -1,8 +1,8 @@
-"""Maximum likelihood to convergence: L-BFGS-B on the parameters of gpytorch modules, from several starts.
+"""L-BFGS-B on the parameters of gpytorch modules, from several starts.
 
-For exact likelihoods of some hundred samples this takes 50 to 150 evaluations, ten times fewer than Adam, so that runs
-one after the other are faster than a batch of them. Jitter that gpytorch adds to a matrix which is not positive
-definite, and evaluations that fail in spite of it, are counted, not hidden.
+For exact likelihoods of some hundred samples this takes 50 to 150 evaluations, ten times fewer than Adam, so runs in
+sequence are faster than a batch of them. Counted, not hidden: jitter that gpytorch adds to a matrix which is not
+positive definite, and evaluations that fail in spite of it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,14 +19,13 @@ from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor, nn
 
-#: what a failed evaluation counts, as an objective a sample: far above any likelihood, yet a number that a line search
-#: can bracket
+#: objective per sample of a failed evaluation: far above any likelihood, yet a number that a line search can bracket
 FAILED = 1e6
 
 
 @dataclass
 class Effort:
-    """What a fit took: evaluations of the objective, those that failed, those in which jitter was added."""
+    """The best value of a fit, its evaluations of the objective, how many failed or took jitter, and convergence."""
 
     value: float = -np.inf
     evaluations: int = 0
@@ -36,8 +36,8 @@ class Effort:
     def plus(self, other: Effort, last: bool = True) -> Effort:
         """Both together, ending where the higher value is; `last`: whether the other's end counts."""
         end = other if last and other.value > self.value else self
-        counts = (getattr(self, name) + getattr(other, name) for name in ("evaluations", "failed", "jittered"))
-        return Effort(end.value, *counts, end.converged)
+        counts = {name: getattr(self, name) + getattr(other, name) for name in ("evaluations", "failed", "jittered")}
+        return Effort(end.value, converged=end.converged, **counts)
 
 
 def maximise(
@@ -46,11 +46,14 @@ def maximise(
     starts: Iterable[Callable[[], None]] = (lambda: None,),
     evaluations: int = 200,
 ) -> Effort:
-    """Leave `parameters` at the best point found. objective: a scalar, of the order of 1 (a likelihood a sample).
+    """Leave `parameters` at the best point found. objective: a scalar of the order of 1 (a likelihood per sample).
 
-    starts: each sets the parameters in place; without any, the search begins where they stand.
+    starts: each sets the parameters in place; by default the search begins at their present values.
     """
-    effort, best = Effort(), None
+    from scipy.optimize import minimize  # importing it takes half a second, and every job imports this module
+
+    effort = Effort()
+    best: Any = None
 
     def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
         _write(parameters, flat)
@@ -59,25 +62,24 @@ def maximise(
             warnings.simplefilter("always", NumericalWarning)
             try:
                 value = -objective()
-                gradients = torch.autograd.grad(value, parameters, allow_unused=True)
+                found = torch.autograd.grad(value, parameters, allow_unused=True)
             except (NotPSDError, NanError, torch.linalg.LinAlgError):
                 effort.failed += 1
                 return FAILED, np.zeros_like(flat)
         effort.jittered += bool(caught)
-        gradients = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, gradients, strict=True)]
+        gradients = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
         gradient = torch.cat([g.reshape(-1) for g in gradients]).double().numpy()
         if not (torch.isfinite(value) and np.isfinite(gradient).all()):
             effort.failed += 1
             return FAILED, np.zeros_like(flat)
         return value.item(), gradient
 
-    from scipy.optimize import minimize  # here: it takes half a second to import, and every job imports this module
-
+    options = {"maxfun": evaluations, "maxiter": evaluations, "ftol": 1e-9, "gtol": 1e-5}
     for start in starts:
         with torch.no_grad():
             start()
-        options = {"maxfun": evaluations, "maxiter": evaluations, "ftol": 1e-9, "gtol": 1e-5}
-        found = minimize(evaluate, _read(parameters), jac=True, method="L-BFGS-B", options=options)
+        begin = torch.cat([p.detach().reshape(-1) for p in parameters]).double().numpy().copy()
+        found = minimize(evaluate, begin, jac=True, method="L-BFGS-B", options=options)
         if best is None or found.fun < best.fun:
             best = found
     _write(parameters, best.x)
@@ -86,15 +88,11 @@ def maximise(
 
 
 @contextmanager
-def jitter_unsaid() -> Iterator[None]:
+def no_jitter_warnings() -> Iterator[None]:
     """For predictions at parameters whose fit counted its jitter already."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NumericalWarning)
         yield
-
-
-def _read(parameters: Sequence[nn.Parameter]) -> np.ndarray:
-    return torch.cat([p.detach().reshape(-1) for p in parameters]).double().numpy().copy()
 
 
 @torch.no_grad()

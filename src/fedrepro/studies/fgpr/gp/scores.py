@@ -1,6 +1,6 @@
-"""How good a normal predictive law N(m, v) is at held-out targets y, all over the last axis: [..., n] → [...].
+"""Scores of a normal predictive law N(m, v) at held-out targets y, over the last axis: [..., n] → [...].
 
-- rmse, the error that the thesis reports;
+- rmse, the error reported in the thesis;
 - nlpd, the mean of −log N(y; m, v);
 - crps, the mean of ∫ (F(t) − 1{t ≥ y})² dt = s (z (2Φ(z) − 1) + 2φ(z) − 1/√π) with s² = v, z = (y − m)/s;
 - coverage_p, the share of targets inside the central p % interval: p/100 where the law is calibrated.
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.distributions import Normal
 
 LEVELS = (50, 80, 90, 95)
-SMALLEST_VARIANCE = 1e-12  # what rounding leaves of a variance that is 0
+SMALLEST_VARIANCE = 1e-12  # rounding may leave 0
 
 
 def _sd(variance: Tensor) -> Tensor:
@@ -44,6 +44,6 @@ def coverage(mean: Tensor, variance: Tensor, y: Tensor, level: float) -> Tensor:
 
 
 def scores(mean: Tensor, variance: Tensor, y: Tensor) -> dict[str, Tensor]:
-    """All of them, by name."""
+    """All scores by name."""
     found = {"rmse": rmse(mean, y), "nlpd": nlpd(mean, variance, y), "crps": crps(mean, variance, y)}
     return found | {f"coverage_{level}": coverage(mean, variance, y, level) for level in LEVELS}

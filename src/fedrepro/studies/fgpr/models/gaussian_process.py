@@ -1,22 +1,23 @@
-"""Gaussian process regression on each device's own data (thesis ch. 4): the parameters are a prior, θ.
+"""Gaussian process regression on each device's own data (thesis ch. 4): the parameters are those of a prior, θ.
 
     f_k ~ GP(0, θ₁² k(·, ·; l)),  y = f_k(x) + θ₂ N(0, 1)
 
-Loss of a batch: its negative log marginal likelihood (eq. 4.2) divided by its size. A batch's gradient is not an
-unbiased one of the device's: the objective is no sum over samples (§4.3.1). Prediction (eq. 4.1) conditions on the
-device's own training data, which is why a test needs the device that holds it.
+Loss of a batch: its negative log marginal likelihood (eq. 4.2) divided by its size. A batch's gradient is a biased
+estimate of the device's: the objective is no sum over samples (§4.3.1). Prediction (eq. 4.1) conditions on the device's
+own training data, so a test needs the device.
 
-Parameters on their natural scale: lengthscale [S, p], signal [S], noise [S], for S outputs that do not meet and one
-lengthscale or (`ard`) one for each input. signal and noise are the variances θ₁², θ₂², as in the released code, or with
-`deviations` θ₁ and θ₂, as the theorems have them. `start` is where all of them begin: log 2 above the least values of
-the released code, which are added after a softplus (`to_raw`, `from_raw`). `minima` and `maxima` bound the parameter
-space, which Assumption 20.1 wants compact; a softplus has no upper end.
+Parameters on their natural scale: lengthscale [S, p], signal [S], noise [S], for S independent outputs and one
+lengthscale or (`ard`) one per input. signal and noise are the variances θ₁², θ₂², as in the released code, or with
+`deviations` θ₁ and θ₂, as in the theorems. `start`: by default log 2 above the least values of the released code, which
+are added after a softplus (`to_raw`, `from_raw`). `minima` and `maxima` bound the parameter space, which is compact in
+Assumption 20.1; a softplus has no upper end.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
 from fedrepro.studies.fgpr.gp.device_errors import Curve, Prediction, along, columns, device_errors, output_names
 from fedrepro.studies.fgpr.gp.exact import Theta, fit, likelihood, predict_from
-from fedrepro.studies.fgpr.gp.maximum import MINIMA
+from fedrepro.studies.fgpr.gp.maximum_likelihood import MINIMA
 
 NAMES = ("lengthscale", "signal", "noise")
 
@@ -113,7 +114,8 @@ class GaussianProcess(AssessingModel):
         log density of each target elsewhere."""
         federation = problem.federation
         train, holdings = federation.train, getattr(federation, split)
-        losses, predictions, metrics, jitter = np.zeros(len(holdings)), {}, [], 0.0
+        losses, predictions, jitter = np.zeros(len(holdings)), {}, 0.0
+        metrics: list[Metric] = []
         for k, w in models.items():
             theta, batch = self.theta(w), train.full_batch(k)
             x, y = batch.x, columns(batch.y).mT
@@ -146,18 +148,20 @@ class _Likelihood(torch.autograd.Function):
     generate_vmap_rule = False
 
     @staticmethod
-    def forward(lengthscale, variance, noise, x, y, mask, kernel):
+    def forward(  # type: ignore[override]  # torch declares (ctx, *args), its form without setup_context
+        lengthscale: Tensor, variance: Tensor, noise: Tensor, x: Tensor, y: Tensor, mask: Tensor, kernel: str
+    ) -> tuple[Tensor, ...]:
         # x [*, B, d] serves the S outputs: y [*, S, B]
         found = likelihood(kernel, Theta(lengthscale, variance, noise), x.unsqueeze(-3), y, mask.unsqueeze(-2))
         return found.value, *found.gradient
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         pass
 
     @staticmethod
-    def vmap(info, in_dims, *arguments):
-        def front(value, dim):
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        def front(value: Any, dim: int | None) -> Any:
             if not isinstance(value, Tensor):
                 return value
             return value.expand(info.batch_size, *value.shape) if dim is None else value.movedim(dim, 0)

@@ -1,8 +1,8 @@
-"""Neural networks for regression, one for each output (thesis Fig. 4.1, Tables 4.3 and C.1, "Neural").
+"""Neural networks for regression, one per output (thesis Fig. 4.1, Tables 4.3 and C.1, "Neural").
 
-x [B, d] → ŷ [B, S], or [B] for one output, each through hidden layers of its own of the widths `hidden`: outputs have
-nothing to do with each other, so S networks train at once as each would alone. Loss: ½(ŷ − y)², a mean over samples and
-a sum over outputs. `activation`: relu or tanh.
+x [B, d] → ŷ [B, S], or [B] for one output, each through its own hidden layers of widths `hidden`: outputs are
+independent, so S networks train at once as each would alone. Loss: ½(ŷ − y)², a mean over samples and a sum over
+outputs. `activation`: relu or tanh.
 """
 
 from __future__ import annotations
@@ -61,15 +61,17 @@ class Network(AssessingModel):
         return h[0, :, 0] if self.outputs_apart == 1 else h[:, :, 0].mT
 
     def batch_loss(self, w: Params, batch: Batch) -> Tensor:
-        return summed_loss(functional_call(self, w, (batch.x,)), batch)
+        squares = (functional_call(self, w, (batch.x,)) - batch.y).square()
+        each = squares if squares.ndim == 1 else squares.sum(-1)
+        return 0.5 * (each * batch.shares()).sum()
 
     def batch_gradient(self, w: Params, batch: Batch) -> Params:
         return grad(self.batch_loss)(w, batch)
 
     @torch.no_grad()
     def assess(self, problem: Problem, models: dict[int, Params], split: str) -> Assessment:
-        federation, predictions, metrics = problem.federation, {}, []
-        holdings = getattr(federation, split)
+        holdings, predictions = getattr(problem.federation, split), {}
+        metrics: list[Metric] = []
         for k, w in models.items():
             x = holdings.samples.x[holdings.of(k)]
             predictions[k] = Prediction(columns(functional_call(self, w, (x,))))
@@ -78,10 +80,3 @@ class Network(AssessingModel):
                 metrics += Curve(x[:, 0], columns(functional_call(self, w, (x,)))[:, 0]).metrics(k)
         mse, errors = device_errors(predictions, federation, split, output_names(federation, self.outputs_apart))
         return 0.5 * self.outputs_apart * mse, mse, [*metrics, *errors]
-
-
-def summed_loss(output: Tensor, batch: Batch) -> Tensor:
-    """½(ŷ − y)²: a mean over the samples, a sum over the outputs; output and y [B] or [B, S]."""
-    squares = (output - batch.y).square()
-    each = squares if squares.ndim == 1 else squares.sum(-1)
-    return 0.5 * (each * batch.shares()).sum()

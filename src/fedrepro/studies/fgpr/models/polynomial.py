@@ -1,10 +1,9 @@
 """Polynomial regression in one input, y = Σ_i β_i x^i (thesis App. C.3), every degree and output at once.
 
-β [P + 1, S · D · B] for S outputs, D `degrees` and B `bases`, which have nothing to do with each other: columns train
-as each would alone. `monomial` is the thesis' form; `legendre` spans the same polynomials and is what gradient descent
-would find in monomials if it had the steps: their condition number grows like e^{3.5 p}. Inputs are mapped to
-t = x / `width`, and for Legendre's to 2t − 1. Coefficients start at 0. Loss: ½(ŷ − y)², a mean over samples and a sum
-over columns.
+β [P + 1, S · D · B] for S outputs, D `degrees` and B `bases`: columns are independent and train as each would alone.
+`monomial` is the thesis' form; `legendre` spans the same polynomials and shows where gradient descent in monomials,
+of condition number e^{3.5 p}, would end with enough steps. Inputs are mapped to t = x / `width`, for Legendre's
+to 2t − 1. Coefficients start at 0. Loss: ½(ŷ − y)², a mean over samples and a sum over columns.
 """
 
 from __future__ import annotations
@@ -55,6 +54,7 @@ class Polynomial(AssessingModel):
         self.outputs_apart, self.degrees, self.bases, self.width = outputs, tuple(degrees), tuple(bases), width
         most = max(degrees)
         kept = torch.arange(most + 1)[:, None] <= torch.tensor(degrees).repeat_interleave(len(bases))  # [P + 1, D · B]
+        self.kept: Tensor
         self.register_buffer("kept", kept.repeat(1, outputs).to(torch.float64), persistent=False)
         self.beta = nn.Parameter(torch.zeros(most + 1, self.kept.shape[1]))
 
@@ -62,7 +62,7 @@ class Polynomial(AssessingModel):
         self.beta.zero_()
 
     def features(self, x: Tensor) -> Tensor:
-        """Powers or Legendre's polynomials of every x, for every column: [n, P + 1, S · D · B]."""
+        """Powers or Legendre polynomials of each x, for each column: [n, P + 1, S · D · B]."""
         t = x[:, 0] / self.width
         powers, legendre, u = [torch.ones_like(t)], [torch.ones_like(t), 2 * t - 1], 2 * t - 1
         for i in range(1, len(self.beta)):
@@ -77,11 +77,11 @@ class Polynomial(AssessingModel):
         return y[:, 0] if y.shape[1] == 1 else y
 
     def targets(self, y: Tensor) -> Tensor:
-        """y [n] or [n, S], once for each degree and basis."""
+        """y [n] or [n, S], repeated per degree and basis."""
         return columns(y).repeat_interleave(len(self.degrees) * len(self.bases), dim=1)
 
     def summarise(self, batch: Batch) -> Moments:
-        """What a full batch comes down to, for all steps on it."""
+        """The moments of a full batch, for all steps on it."""
         features, y, shares = self.features(batch.x), self.targets(batch.y), batch.shares()
         bases = features[:, :, : len(self.bases)]
         weighted = features * (shares[:, None, None] if isinstance(shares, Tensor) else shares)
@@ -99,9 +99,9 @@ class Polynomial(AssessingModel):
         kept = self.kept.to(w["beta"])
         if isinstance(batch, Moments):
             return Params(beta=(self._curved(batch, w["beta"] * kept) - batch.linear) * kept)
-        features = self.features(batch.x)
+        features, shares = self.features(batch.x), batch.shares()
         off = (features * w["beta"] * kept).sum(1) - self.targets(batch.y)
-        weighted = off * (batch.shares()[:, None] if isinstance(batch.shares(), Tensor) else batch.shares())
+        weighted = off * (shares[:, None] if isinstance(shares, Tensor) else shares)
         return Params(beta=(features * weighted[:, None]).sum(0) * kept)
 
     def _curved(self, whole: Moments, beta: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """Random devices of exactly equal size (thesis §4.7: SARCOS at random on 25 devices).
 
-Every split that the data set has is dealt out, each device getting test samples of its own. What does not divide is
-dropped: 44,484 training and 4,449 test samples on 25 devices leave 1,779 and 177 each, and 9 and 24 unused.
-The thesis prints "around 1850 … and 180", which is more than there is.
+Every split of the data set is dealt out, so each device has its own test samples. A remainder is dropped: 44,484
+training and 4,449 test samples on 25 devices make 1,779 and 177 each, with 9 and 24 unused. The thesis prints "around
+1850 … and 180", more than the data set holds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fedrepro.errors import UserError
 def equal_devices(
     dataset: Dataset, rng: np.random.Generator, *, clients: int, samples: int | None = None, at_most: int | None = None
 ) -> Assignment:
-    """samples: of training, on each device; as many as there are for each where it is not given, up to `at_most`."""
+    """samples: training samples per device; by default all, up to `at_most`."""
     check_clients(clients, len(dataset.train), "equal_devices")
     rows = {}
     for name, split in dataset.splits().items():

@@ -1,7 +1,7 @@
-"""Clients that take part and clients that come too late (thesis App. C.3: 60 and 40 of 100 engines).
+"""Clients that train and clients that come too late (thesis App. C.3: 60 and 40 of 100 engines).
 
-Of the clients that the data names, `old` random ones come first and hold all their samples for training; the others
-come after them and have a random half (`train`) of theirs to predict from and the rest to be tested on.
+Of the data set's clients, `old` random ones come first and hold all their samples for training. The others come last;
+they predict from a random half (`train`) of their samples and are tested on the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fedrepro.errors import UserError
 def newcomers(
     dataset: Dataset, rng: np.random.Generator, *, old: int, new: int | None = None, train: float = 0.5
 ) -> Assignment:
-    """new: how many there are of the others; all of them where it is not given."""
+    """new: number of the others, by default all."""
     if dataset.train.client is None:
         raise UserError("newcomers: this data set does not say which client a sample belongs to")
     total = int(dataset.train.client.max()) + 1

@@ -1,4 +1,4 @@
-"""Maximum likelihood to convergence: the limit that a budget of rounds is held against.
+"""Maximum likelihood to convergence: the limit of a method with a budget of rounds.
 
 Minimises Σ_k p_k L_k(θ) (thesis eq. 4.3) over the full data of some devices, or L_k of one, by L-BFGS-B in log θ from
 several starts; the best is kept. θ stays above `MINIMA`, which the released code adds after its softplus, and below
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.studies.fgpr.gp.exact import Theta, likelihood
+from fedrepro.studies.fgpr.gp.exact import Data, Theta, likelihood
 
 #: least lengthscale, variance and noise variance of the released code
 MINIMA = (1e-6, 1e-6, 1e-4)
@@ -24,7 +24,7 @@ MAXIMA = (1e3, 1e6, 1e3)
 STARTS = ((0.2, 1.0, 0.01), (1.0, 1.0, 0.1), (0.05, 1.0, 0.1), (3.0, 3.0, 1e-3))
 
 
-class Maximum(NamedTuple):
+class Estimate(NamedTuple):
     """θ, the objective there, evaluations of all starts, and whether the best of them converged."""
 
     theta: Theta
@@ -33,37 +33,40 @@ class Maximum(NamedTuple):
     converged: bool
 
 
-def maximise(
+def estimate(
     name: str,
-    devices: Sequence[tuple[Tensor, Tensor]],
-    weights: Sequence[float] | None = None,
+    devices: Data,
+    weights: Sequence[float] | np.ndarray | None = None,
     *,
     ard: bool = False,
     minima: Sequence[float] = MINIMA,
     starts: Sequence[Sequence[float]] = STARTS,
     iterations: int = 200,
     lengthscale: Tensor | None = None,
-) -> Maximum:
-    """devices: (x [n, d], y [n]) of each; weights: p_k, equal ones where not given. θ without batch axes.
+) -> Estimate:
+    """θ, without batch axes, of the kernel `name` on the devices' data.
 
-    lengthscale [p]: where it is known and only the variances are sought.
+    weights: p_k, by default equal; lengthscale [p]: if known, only the variances are estimated.
     """
-    from scipy.optimize import minimize  # here, because only this needs it
+    from scipy.optimize import minimize  # importing it is slow, and few jobs need it
 
-    weights = np.full(len(devices), 1 / len(devices)) if weights is None else np.asarray(weights, dtype=np.float64)
+    p_k = np.full(len(devices), 1 / len(devices)) if weights is None else np.asarray(weights, dtype=np.float64)
     dimensions = devices[0][0].shape[-1]
     p = dimensions if ard else 1
-    stacks = _by_size(devices, weights)
-    count = float(sum(w * len(y) for w, (_, y) in zip(weights, devices, strict=True)))
-
+    stacks = _by_size(devices, p_k)
+    count = float(sum(w * len(y) for w, (_, y) in zip(p_k, devices, strict=True)))
     fixed = np.empty(0) if lengthscale is None else np.log(lengthscale.numpy())
+
+    def theta_at(log_theta: np.ndarray) -> Theta:
+        values = torch.from_numpy(np.exp(log_theta)).to(stacks[0][0])
+        return Theta(values[:p], values[p], values[p + 1])
 
     def objective(free: np.ndarray) -> tuple[float, np.ndarray]:
         log_theta = np.append(fixed, free)
-        theta = _theta(np.exp(log_theta), p, stacks[0][0])
+        theta = theta_at(log_theta)
         value, gradient = 0.0, np.zeros(p + 2)
         for x, y, w in stacks:
-            at = likelihood(name, theta.expand(w.shape), x, y)
+            at = likelihood(name, theta, x, y)
             value += (w @ at.value).item()
             gradient += torch.cat([w @ at.gradient.lengthscale, (w @ torch.stack(at.gradient[1:], -1))]).numpy()
         # over the samples, so that one tolerance serves devices of all sizes
@@ -71,27 +74,22 @@ def maximise(
 
     limits = np.log(np.stack([minima, MAXIMA], axis=1))
     bounds = np.repeat(limits, [p, 1, 1], axis=0)[len(fixed) :]
-    best, evaluations = None, 0
-    for scale, variance, noise in starts if lengthscale is None else starts[:1]:  # one: the rest has one maximum
+    options = {"maxiter": iterations, "ftol": 1e-10, "gtol": 1e-6}
+    best: Any = None
+    evaluations = 0
+    for scale, variance, noise in starts if lengthscale is None else starts[:1]:  # the variances have one maximum
         start = np.log([*[scale * np.sqrt(dimensions)] * p, variance, max(noise, minima[2])])[len(fixed) :]
-        options = {"maxiter": iterations, "ftol": 1e-10, "gtol": 1e-6}
         found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         evaluations += found.nfev
         if best is None or found.fun < best.fun:
             best = found
-    theta = _theta(np.exp(np.append(fixed, best.x)), p, stacks[0][0])
-    return Maximum(theta, float(best.fun) * count, evaluations, bool(best.success))
+    return Estimate(theta_at(np.append(fixed, best.x)), float(best.fun) * count, evaluations, bool(best.success))
 
 
-def _theta(values: np.ndarray, p: int, like: Tensor) -> Theta:
-    values = torch.from_numpy(values).to(like)
-    return Theta(values[:p], values[p], values[p + 1])
-
-
-def _by_size(devices: Sequence[tuple[Tensor, Tensor]], weights: np.ndarray) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Devices of equal size as batches: x [k, n, d], y [k, n], weights [k]."""
+def _by_size(devices: Data, weights: np.ndarray) -> list[list[Tensor]]:
+    """Devices of equal size as batches: x [k, n, d], y [k, n], weights [k]; those of weight 0 are left out."""
     groups = defaultdict(list)
     for (x, y), w in zip(devices, weights, strict=True):
         if w > 0:
             groups[len(y)].append((x, y, torch.tensor(w).to(x)))
-    return [tuple(torch.stack(part) for part in zip(*group, strict=True)) for group in groups.values()]
+    return [[torch.stack(part) for part in zip(*group, strict=True)] for group in groups.values()]

@@ -1,4 +1,4 @@
-"""Maximum likelihood: the gradient vanishes there, and it is where the data came from."""
+"""Maximum likelihood: the gradient vanishes there, and many devices recover the true parameters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedrepro.studies.fgpr.gp.exact import likelihood
-from fedrepro.studies.fgpr.gp.maximum import MINIMA, maximise
+from fedrepro.studies.fgpr.gp.maximum_likelihood import MINIMA, estimate
 
 
 def draw(n, d, lengthscale, variance, noise, seed):
@@ -22,7 +22,7 @@ def draw(n, d, lengthscale, variance, noise, seed):
 def test_the_gradient_vanishes_at_the_maximum(ard):
     devices = [draw(30, 2, 0.3, 1.0, 0.05, seed) for seed in range(3)] + [draw(12, 2, 0.3, 1.0, 0.05, 9)]
     weights = [0.3, 0.3, 0.2, 0.2]
-    found = maximise("rbf", devices, weights, ard=ard)
+    found = estimate("rbf", devices, weights, ard=ard)
     value, gradient = 0.0, 0.0
     for (x, y), w in zip(devices, weights, strict=True):
         at = likelihood("rbf", found.theta, x, y)
@@ -40,7 +40,7 @@ def test_the_gradient_vanishes_at_the_maximum(ard):
 
 def test_many_devices_recover_the_parameters():
     devices = [draw(40, 1, 0.2, 2.0, 0.1, seed) for seed in range(40)]
-    theta = maximise("rbf", devices).theta
+    theta = estimate("rbf", devices).theta
     np.testing.assert_allclose(theta.lengthscale, 0.2, rtol=0.15)
     np.testing.assert_allclose(theta.variance, 2.0, rtol=0.3)
     np.testing.assert_allclose(theta.noise, 0.1, rtol=0.1)
@@ -48,11 +48,11 @@ def test_many_devices_recover_the_parameters():
 
 def test_noise_stays_above_its_least_value():
     x = torch.linspace(0, 1, 20, dtype=torch.float64)[:, None]
-    theta = maximise("rbf", [(x, torch.sin(6 * x[:, 0]))]).theta
+    theta = estimate("rbf", [(x, torch.sin(6 * x[:, 0]))]).theta
     assert theta.noise == pytest.approx(MINIMA[2], rel=1e-6)
 
 
 def test_a_device_without_weight_does_not_count():
     first, second = draw(30, 1, 0.2, 1.0, 0.1, 0), draw(30, 1, 0.5, 3.0, 0.5, 1)
-    alone, together = maximise("rbf", [first]).theta, maximise("rbf", [first, second], [1.0, 0.0]).theta
+    alone, together = estimate("rbf", [first]).theta, estimate("rbf", [first, second], [1.0, 0.0]).theta
     torch.testing.assert_close(alone.lengthscale, together.lengthscale)

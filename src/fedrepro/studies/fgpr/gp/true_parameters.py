@@ -1,8 +1,9 @@
-"""The parameters that simulated data were drawn with, and how far an estimate is from them."""
+"""The true parameters of simulated data, and the distance of an estimate from them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from fedrepro.errors import UserError
 
 
 def true_lengthscale(federation: Federation, like: Tensor) -> Tensor:
-    """l in the shape of `like` [S, p]; 1 for columns that are all 0, where any does."""
+    """l in the shape of `like` [S, p]; 1 for columns that are all 0, where any value will do."""
     if "lengthscale" not in federation.facts:
         raise UserError("fgpr: known = 'lengthscale': this data set does not know its true lengthscale")
     own = np.where(np.isfinite(federation.facts["lengthscale"]), federation.facts["lengthscale"], 1.0)
@@ -25,11 +26,12 @@ def true_lengthscale(federation: Federation, like: Tensor) -> Tensor:
 
 
 def parameter_errors(problem: Problem, models: Sequence[Params]) -> Iterator[Metric]:
-    """Squared distances from the truth, a mean over `models`; nothing where the data do not know it."""
+    """Squared distances from the truth, averaged over `models`; nothing if the data set does not know it."""
     facts = problem.federation.facts
     if not {"signal", "noise", "lengthscale"} <= set(facts):
         return
-    thetas = [problem.task.model.theta(w) for w in models]
+    model: Any = problem.task.model
+    thetas = [model.theta(w) for w in models]
     signal = np.mean([(t.variance.sqrt() - float(facts["signal"])).square().item() for t in thetas])
     noise = np.mean([(t.noise.sqrt() - float(facts["noise"])).square().item() for t in thetas])
     yield Metric("error_signal", signal)
