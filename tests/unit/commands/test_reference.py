@@ -12,6 +12,7 @@ from PIL import Image
 
 from fedrepro.commands import reference
 from fedrepro.core.config import ROOT
+from fedrepro.core.experiment import load_experiments
 from fedrepro.errors import UserError
 
 LEDGER = {

@@ -148,7 +148,7 @@ class _Likelihood(torch.autograd.Function):
     generate_vmap_rule = False
 
     @staticmethod
-    def forward(  # type: ignore[override]  # torch declares (ctx, *args), its form without setup_context
+    def forward(
         lengthscale: Tensor, variance: Tensor, noise: Tensor, x: Tensor, y: Tensor, mask: Tensor, kernel: str
     ) -> tuple[Tensor, ...]:
         # x [*, B, d] serves the S outputs: y [*, S, B]

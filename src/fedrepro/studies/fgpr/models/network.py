@@ -70,8 +70,8 @@ class Network(AssessingModel):
 
     @torch.no_grad()
     def assess(self, problem: Problem, models: dict[int, Params], split: str) -> Assessment:
-        holdings, predictions = getattr(problem.federation, split), {}
-        metrics: list[Metric] = []
+        federation, metrics = problem.federation, []
+        holdings, predictions = getattr(federation, split), {}
         for k, w in models.items():
             x = holdings.samples.x[holdings.of(k)]
             predictions[k] = Prediction(columns(functional_call(self, w, (x,))))
