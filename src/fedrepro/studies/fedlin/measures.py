@@ -1,4 +1,4 @@
-"""Federated linear models: the tuned error, what sharing gains, rounds until Θ settles."""
+"""Federated linear models: the tuned error, the gain from sharing, rounds until Θ settles."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import math
 import pandas as pd
 
 from fedrepro.evidence.tables import RUN, derived_rows, final, rows
-from fedrepro.studies.fedlin.measures_hm2 import hm2_measures
+from fedrepro.studies.fedlin.measures_hm2 import Found, hm2_measures
 
-SETTLED = 0.01  # of the way from start to end: a movement that a printed figure would not show
-EARLY = 60  # rounds; assumed: twice what the thesis says is needed, and before Ω makes the prior's step unstable
+SETTLED = 0.01  # of the way from start to end: too small to see in a printed figure
+EARLY = 60  # rounds; assumed: twice the number in the thesis, and before Ω makes the prior's step unstable
 NOISE_FREE = "a_rmse_noise_free"
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
-    """All derived rows that the experiment's own metrics allow."""
-    found = [*tuned(table), *gains(table), *spreads(table), *settling(table), *hm2_measures(table)]
+    """All derived rows that the experiment's metrics allow."""
+    errors = final(table, NOISE_FREE, split="test")[[*RUN, "round", "group", "value"]]
+    found = [*tuned(table), *gains(errors), *spreads(errors), *settling(table), *hm2_measures(table)]
     return derived_rows(found, table)
 
 
@@ -25,8 +26,8 @@ def variant(setting: str) -> str:
     return ",".join(part for part in setting.split(",") if "=" not in part)
 
 
-def tuned(table: pd.DataFrame):
-    """a_rmse_tuned: per run, method and output the test error of the setting with the least validation error."""
+def tuned(table: pd.DataFrame) -> Found:
+    """a_rmse_tuned: test error of the setting with the least validation error, per run, method and output."""
     errors = final(table, "a_rmse")
     wide = errors[errors["split"].isin(["validation", "test"])]
     wide = wide.pivot_table(index=[*RUN, "round", "group"], columns="split", values="value").reset_index()
@@ -38,44 +39,35 @@ def tuned(table: pd.DataFrame):
     yield "a_rmse_tuned", best.rename(columns={"test": "value"})[[*RUN, "round", "group", "value"]]
 
 
-def gains(table: pd.DataFrame):
+def gains(errors: pd.DataFrame) -> Found:
     """1 − error/reference, both against noise-free targets: over Separate's 600 steps, and over least squares."""
-    errors = final(table, NOISE_FREE, split="test")[[*RUN, "round", "group", "value"]]
-    for metric, algorithm, setting in (
-        ("gain_over_separate", "hm1", "separate"),
-        ("gain_over_converged", "limit", "converged"),
-    ):
-        reference = errors[(errors["algorithm"] == algorithm) & (errors["setting"] == setting)]
-        if reference.empty:
-            continue
-        both = errors.merge(reference[["seed", "group", "value"]], on=["seed", "group"], suffixes=("", "_reference"))
-        yield metric, both.assign(value=1 - both["value"] / both["value_reference"])[errors.columns]
+    for reference, algorithm in (("separate", "hm1"), ("converged", "limit")):
+        own = errors[(errors["algorithm"] == algorithm) & (errors["setting"] == reference)]
+        if not own.empty:
+            both = errors.merge(own[["seed", "group", "value"]], on=["seed", "group"], suffixes=("", "_reference"))
+            gain = 1 - both["value"] / both["value_reference"]
+            yield f"gain_over_{reference}", both.assign(value=gain)[errors.columns]
 
 
-def spreads(table: pd.DataFrame):
-    """spread_of_runs: the sd over the runs of an error against noise-free targets, given to each of them."""
-    errors = final(table, NOISE_FREE, split="test")[[*RUN, "round", "group", "value"]]
+def spreads(errors: pd.DataFrame) -> Found:
+    """spread_of_runs: the sd over the runs of an error against noise-free targets, in each run's row."""
     spread = errors.groupby([*RUN[:2], "group"])["value"].transform("std")
     if spread.notna().any():
         yield "spread_of_runs", errors.assign(value=spread).dropna(subset="value")
 
 
-def settling(table: pd.DataFrame):
-    """rounds_to_settle: rounds after which ‖Θ̂ − Θ*‖/√K stays within a hundredth of its way from its last value;
-    early_rounds_to_settle: the same of the first EARLY rounds, as if the run had ended there."""
+def settling(table: pd.DataFrame) -> Found:
+    """rounds_to_settle: rounds after which ‖Θ̂ − Θ*‖/√K stays within SETTLED of its way from its last value;
+    early_rounds_to_settle: the same as if the run had ended after EARLY rounds."""
     curves = rows(table, "parameter_error", split="server")
     for metric, last in (("rounds_to_settle", math.inf), ("early_rounds_to_settle", EARLY)):
         found = [
-            {
-                **dict(zip([*RUN, "group"], run, strict=True)),
-                "round": own["round"].max(),
-                "value": rounds_to_settle(own),
-            }
+            (*run, own["round"].max(), rounds_to_settle(own))
             for run, own in curves[curves["round"] <= last].groupby([*RUN, "group"], sort=False)
             if own["round"].nunique() > 2
         ]
         if found:
-            yield metric, pd.DataFrame(found)
+            yield metric, pd.DataFrame(found, columns=[*RUN, "group", "round", "value"])
 
 
 def rounds_to_settle(curve: pd.DataFrame) -> float:

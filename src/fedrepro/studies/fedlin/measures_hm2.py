@@ -1,4 +1,4 @@
-"""HM2: how often q(φ)'s intervals cover the truth, errors in units of the standardised target."""
+"""HM2: coverage of q(φ)'s intervals, errors in units of the standardised target, errors of new devices."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pandas as pd
 
 from fedrepro.evidence.tables import RUN, final, rows
 
-#: level of a central interval of a normal law → its half width in sds
+#: level of a central normal interval → its half width in sds
 HALF_WIDTHS = {50: 0.67449, 80: 1.28155, 90: 1.64485, 95: 1.95996}
 NEWCOMER_SAMPLES = (0, 1, 2, 3, 8, 32)
 Found = Iterator[tuple[str, pd.DataFrame]]
 
 
 def phi_intervals(table: pd.DataFrame) -> pd.DataFrame:
-    """mean, sd and truth of every component of φ that has one, at the end of each run; also RUN, round, step."""
+    """mean, sd and truth of every component of φ with a known truth, at the end of each run; also RUN, round, step."""
     columns = {"phi_mean": "mean", "phi_sd": "sd", "phi_true": "true"}
     ends = pd.concat([final(table, "phi_mean"), final(table, "phi_sd")])
     wide = ends.pivot_table(index=[*RUN, "round", "step"], columns="metric", values="value").reset_index()
@@ -25,8 +25,8 @@ def phi_intervals(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def phi_coverage(table: pd.DataFrame) -> Found:
-    """phi_coverage_50 … 95: the share of φ's components whose interval covers the truth; phi_all_covered: whether the
-    90 % intervals do in all of them; phi_off: the largest distance from the truth in sds."""
+    """phi_coverage_50 … 95: share of φ's components whose interval covers the truth; phi_all_covered: whether all 90 %
+    intervals do; phi_off: the largest distance from the truth in sds."""
     if not (table["metric"] == "phi_true").any():
         return
     found = phi_intervals(table)
@@ -41,8 +41,8 @@ def phi_coverage(table: pd.DataFrame) -> Found:
 
 
 def scaled_errors(table: pd.DataFrame) -> Found:
-    """a_rmse_scaled (mean over the devices of their test RMSE), rmse_scaled (of all test samples together) and those of
-    the trivial predictor, in sds of the training targets, which centralised fits of the same seed recorded."""
+    """a_rmse_scaled (mean of the devices' test RMSEs), rmse_scaled (all test samples together) and those of the trivial
+    predictor, in sds of the training targets, which the centralised fits of the same seed record."""
     unit = rows(table, "target_sd").groupby("seed")["value"].first()
     if unit.empty or np.isclose(unit, 1).all():
         return
@@ -58,8 +58,7 @@ def scaled_errors(table: pd.DataFrame) -> Found:
 
 
 def included_by_all(table: pd.DataFrame) -> Found:
-    """agreement: of the predictors that a device includes, the share that centralised lasso includes too (mean over
-    devices)."""
+    """agreement: share of a device's included predictors that centralised lasso includes too (mean over devices)."""
     central = final(table, "theta_included", algorithm="reference", setting="lasso")[["seed", "step", "value"]]
     single = final(table, "theta_included")
     single = single[single["client"] >= 0]
@@ -72,7 +71,7 @@ def included_by_all(table: pd.DataFrame) -> Found:
 
 
 def scarce_errors(table: pd.DataFrame) -> Found:
-    """a_rmse_scarce: of Case II over the two devices with 20 samples, as Table 3.1 reads its Case II."""
+    """a_rmse_scarce: in Case II over the two devices with 20 samples, as in Case II of Table 3.1."""
     if not table["experiment"].str.endswith("/hm2_ii").any():
         return
     mse = final(table, "mse", split="test")
@@ -82,8 +81,8 @@ def scarce_errors(table: pd.DataFrame) -> Found:
 
 
 def newcomer_errors(table: pd.DataFrame) -> Found:
-    """newcomer_n: the error of new devices with n samples, by what they start from (the group); `zero` is FedAvg's
-    model before its first round."""
+    """newcomer_n: the error of new devices with n samples, by their start (the group); `zero` is FedAvg's initial
+    model."""
     errors = rows(table, "newcomer_rmse")
     if errors.empty:
         return
@@ -95,8 +94,6 @@ def newcomer_errors(table: pd.DataFrame) -> Found:
 
 
 def hm2_measures(table: pd.DataFrame) -> Found:
-    yield from phi_coverage(table)
-    yield from scaled_errors(table)
-    yield from included_by_all(table)
-    yield from scarce_errors(table)
-    yield from newcomer_errors(table)
+    """All measures of this module."""
+    for measure in (phi_coverage, scaled_errors, included_by_all, scarce_errors, newcomer_errors):
+        yield from measure(table)
