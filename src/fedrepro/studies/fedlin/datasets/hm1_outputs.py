@@ -1,10 +1,10 @@
 """The simulation of HM1 (hm1.py) in several readings at once, as outputs of the same inputs.
 
-`readings`: the noise as `variance`, as `sd`; parameters and the standard normal numbers behind the noise are the same.
-`ranks`: instead, Ω of these ranks (hm1's low_rank, with the noise as a variance); inputs and noise are the same.
+`readings`: the noise as `variance`, as `sd`, from the same parameters and standard normal numbers.
+`ranks`: instead, Ω of these ranks (hm1's low_rank, with the noise as a variance), with the same inputs and noise.
 
 Shapes: as hm1, with S outputs: y [n, S]; facts theta [K, d, S], omega [S, K, K], sigma [S], test_mean [n, S], scored
-[K], and outputs [S], their names ("variance", "rank 5"). For a seed, an output is what hm1 gives with the same stream.
+[K], and outputs [S], their names ("variance", "rank 5"). An output equals hm1 with the same stream.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def hm1_outputs(
     if not parameters:
         raise UserError("hm1_outputs: neither readings nor ranks are given")
     common = {"case": case, "clients": clients, "test": test}
-    # a copy of the stream for each: all outputs have the same inputs
+    # each from a copy of the stream: all outputs have the same inputs
     parts = [hm1(replace(source, rng=copy.deepcopy(source.rng)), **common, **own) for own in parameters.values()]
     splits = {
         name: replace(split, y=np.stack([part.splits()[name].y for part in parts], axis=-1))
@@ -48,8 +48,4 @@ def hm1_outputs(
     return Dataset("synthetic", **splits, outputs=len(parts), facts=facts)
 
 
-def hm1_outputs_size(case: str = "I", clients: int | None = None, **_) -> tuple[int, int]:
-    return hm1_size(case, clients)
-
-
-DATASET = Entry(hm1_outputs, seeded=True, size=hm1_outputs_size)
+DATASET = Entry(hm1_outputs, seeded=True, size=hm1_size)
