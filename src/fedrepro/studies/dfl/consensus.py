@@ -1,8 +1,8 @@
-"""Averaging over a graph: named graphs, Metropolis weights, and how fast they contract."""
+"""Averaging over a graph: named graphs, Metropolis weights and their contraction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import networkx as nx
@@ -21,8 +21,8 @@ GRAPHS = {
 }
 
 
-def server_graph(servers: int, name: str, edges: list[list[int]] | None = None) -> nx.Graph:
-    """The named graph on the nodes 0 … servers−1; the name `edges` takes the given ones."""
+def server_graph(servers: int, name: str, edges: Sequence[Sequence[int]] | None = None) -> nx.Graph:
+    """The named graph on the nodes 0 … servers−1; the name `edges` takes the given edges."""
     graph = nx.empty_graph(servers)
     if name == "edges":
         graph.add_edges_from(map(tuple, edges or []))
@@ -32,7 +32,7 @@ def server_graph(servers: int, name: str, edges: list[list[int]] | None = None) 
 
 
 def check_graph(servers: int, name: str, edges: list[list[int]] | None) -> nx.Graph:
-    """The graph, or a UserError: an unknown name, an edge to nowhere, or not connected (Assumption 1 of DFL)."""
+    """The graph; a UserError for an unknown name, an invalid edge, or a disconnected graph (Assumption 1 of DFL)."""
     if name not in {*GRAPHS, "edges"}:
         raise UserError(f"graph = {name!r}: unknown{nearest(name, [*GRAPHS, 'edges'])}")
     for edge in edges or []:
@@ -47,16 +47,12 @@ def check_graph(servers: int, name: str, edges: list[list[int]] | None) -> nx.Gr
 
 @lru_cache
 def mixing(
-    servers: int,
-    name: str,
-    edges: tuple[tuple[int, int], ...] | None,
-    alive: tuple[int, ...],
-    lost_link: tuple[int, int] | None,
+    servers: int, name: str, edges: tuple[tuple[int, ...], ...], alive: tuple[int, ...], lost: tuple[int, ...] | None
 ) -> Tensor:
-    """A over the servers that are left, without a link that is lost; the same tensor for the same question."""
+    """A over the remaining servers, without a lost link; cached."""
     graph = server_graph(servers, name, edges)
-    if lost_link:
-        graph.remove_edge(*lost_link)
+    if lost:
+        graph.remove_edge(*lost)
     return metropolis(graph.subgraph(alive))
 
 
@@ -77,22 +73,27 @@ def furthest(points: Tensor, centre: Tensor) -> float:
 
 
 def contraction(mixing: Tensor, steps: int) -> float:
-    """σ_A = ‖A^steps − 11ᵀ/M‖, the factor by which `steps` consensus steps shrink disagreement."""
+    """σ_A = ‖A^steps − 11ᵀ/M‖, the contraction of disagreement by `steps` consensus steps."""
     apart = torch.linalg.matrix_power(mixing, steps) - 1 / len(mixing)
     return torch.linalg.matrix_norm(apart, 2).item()
 
 
 def server_distances(problem: Problem, w: Tensor, held: Tensor | None) -> Iterator[Metric]:
-    """How far the servers w [M, d] of a least-squares problem are from each other, from the minimiser over all clients,
-    from that over the clients `held` by them (None: all), and from the truth behind the data; and θ, the largest
-    gradient of their clients."""
-    q = problem.quadratics if held is None else problem.quadratics.of(held)
+    """Largest distances of the servers w [M, d] of a least-squares problem from their mean, from the minimiser over all
+    clients, from that over the clients `held` by them (None: all), and from the truth behind the data; and θ, the
+    largest gradient of their clients."""
+    q, minimiser = problem.quadratics, problem.minimiser
+    assert q is not None and minimiser is not None  # noqa: PT018 - both exist for least squares
+    own = minimiser
+    if held is not None:
+        q = q.of(held)
+        own = q.minimiser()
     gradients = q.gradients(w.repeat_interleave(len(q.linear) // len(w), 0))
     yield Metric("gap", furthest(w, w.mean(0)), "server")
-    yield Metric("distance", furthest(w, problem.minimiser), "server")
-    yield Metric("distance_mean", (w.mean(0) - problem.minimiser).norm().item(), "server")
-    yield Metric("distance_survivors", furthest(w, problem.minimiser if held is None else q.minimiser()), "server")
-    # a step below 1/L only shrinks a quadratic's gradient along local descent: an epoch's largest is its first
+    yield Metric("distance", furthest(w, minimiser), "server")
+    yield Metric("distance_mean", (w.mean(0) - minimiser).norm().item(), "server")
+    yield Metric("distance_survivors", furthest(w, own), "server")
+    # with steps below 1/L a quadratic's gradient only shrinks in local descent: the first of an epoch is the largest
     yield Metric("theta", gradients.norm(dim=1).max().item(), "server")
     if "w" in problem.federation.facts:
         truth = torch.as_tensor(problem.federation.facts["w"]).to(w)

@@ -90,7 +90,8 @@ def cmapss_polynomial(
         x = ((time[rows] - 1) / (LAST - 1))[:, None] ** np.arange(degree + 1)
         splits[part] = Split(x, np.concatenate([y for _, y in found]), client=engine[rows])
     names = [f"sensor {s + 1}, {scaling}" for scaling in scalings for s in chosen]
-    return Dataset(series.kind, **splits, outputs=len(names), facts={"outputs": np.array(names)}, found=series.found)
+    facts = {"outputs": np.array(names)}
+    return Dataset(series.kind, splits["train"], splits["test"], outputs=len(names), facts=facts, found=series.found)
 
 
 def cmapss_polynomial_size(train: float = 0.6, **_: object) -> tuple[int, int]:

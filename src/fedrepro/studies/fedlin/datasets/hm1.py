@@ -52,10 +52,10 @@ class Case:
         """The number of scored devices: those with few samples."""
         return max(1, round(self.share * clients))
 
-    def counts(self, clients: int, rng: np.random.Generator) -> np.ndarray:
+    def counts(self, clients: int, rng: np.random.Generator) -> list[int]:
         if self.drawn:
-            return rng.integers(self.few, self.many, clients, endpoint=True)
-        return np.where(np.arange(clients) < self.first(clients), self.few, self.many)
+            return rng.integers(self.few, self.many, clients, endpoint=True).tolist()
+        return [self.few if k < self.first(clients) else self.many for k in range(clients)]
 
 
 CASES = {

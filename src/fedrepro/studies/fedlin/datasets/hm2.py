@@ -38,8 +38,8 @@ class Case:
     scarce: int = 0
     few: int = 0
 
-    def counts(self, clients: int) -> np.ndarray:
-        return np.where(np.arange(clients) < self.scarce, self.few, self.samples)
+    def counts(self, clients: int) -> list[int]:
+        return [self.few if k < self.scarce else self.samples for k in range(clients)]
 
 
 SPARSE = (3.0, 1.5, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0)
@@ -80,7 +80,7 @@ def hm2_size(case: str = "I", clients: int | None = None, **_: object) -> tuple[
     check_name("hm2", "case", case, CASES)
     check_least("hm2", 1, clients=clients)
     K = clients or CASES[case].clients
-    return K, int(CASES[case].counts(K).sum())
+    return K, sum(CASES[case].counts(K))
 
 
 DATASET = Entry(hm2, seeded=True, size=hm2_size)
