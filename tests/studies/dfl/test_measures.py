@@ -149,10 +149,10 @@ def test_never_is_infinite():
 
 
 def test_a_method_without_servers_has_no_such_measures():
-    beside = table(FedAvg(lr=0.01), rounds=2)
-    assert len(measures.measure(beside)) == 0
+    other = table(FedAvg(lr=0.01), rounds=2)
+    assert len(measures.measure(other)) == 0
     ours = table(DFL(servers=2), rounds=2).assign(algorithm="dfl")
-    assert set(measures.measure(pd.concat([ours, beside]))["algorithm"]) == {"dfl"}
+    assert set(measures.measure(pd.concat([ours, other]))["algorithm"]) == {"dfl"}
 
 
 def test_the_limit_of_a_geometric_series_is_found_long_before_it_is_reached():

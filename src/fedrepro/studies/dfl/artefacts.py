@@ -20,8 +20,7 @@ def fig1(tables: Tables) -> Drawn:
     angle = np.pi / 2 - 2 * np.pi * np.arange(servers) / servers
     place = {i: np.array([np.cos(a), np.sin(a)]) for i, a in enumerate(angle)}
     links = [{"from": f"server {i}", "to": f"server {j}", "kind": "consensus"} for i, j in graph.edges]
-    fig, axes = figure(width=5.2, height=4.6)
-    ax = axes[0, 0]
+    fig, ((ax,),) = figure(width=5.2, height=4.6)
     for i, j in graph.edges:
         ax.plot(*zip(place[i], place[j], strict=True), color=COLOURS[0], linewidth=1.8, zorder=1)
     for i, a in enumerate(angle):
@@ -47,8 +46,7 @@ def fig2(tables: Tables) -> Drawn:
     total = client_steps + server_steps
     phases = ["clients: gradient steps", "servers: consensus steps"]
     spans = pd.DataFrame({"phase": phases, "from": [0, client_steps], "to": [client_steps, total]})
-    fig, axes = figure(width=7.0, height=1.9)
-    ax = axes[0, 0]
+    fig, ((ax,),) = figure(width=7.0, height=1.9)
     for (phase, begin, end), colour in zip(spans.itertuples(index=False), (COLOURS[4], COLOURS[0]), strict=True):
         ax.barh(0, end - begin, left=begin, color=colour, height=0.5, label=phase)
     ticks = [0, client_steps, total]
@@ -76,8 +74,7 @@ def fig3a(tables: Tables) -> Drawn:
     fitted = servers.groupby("seed").mean().reset_index().rename(columns={"w0": "slope", "w1": "intercept"})
     mine = fitted[fitted["seed"] == data["seed"].iloc[0]].iloc[0]
     x = np.array([data["x0"].min(), data["x0"].max()])
-    fig, axes = figure(width=5.0, height=3.5)
-    ax = axes[0, 0]
+    fig, ((ax,),) = figure(width=5.0, height=3.5)
     for colour, (server, own) in zip(COLOURS, data.groupby("group"), strict=False):
         look = {"s": 3, "color": colour, "alpha": 0.35, "linewidth": 0, "label": f"clients of server {server}"}
         ax.scatter(own["x0"], own["y"], **look)

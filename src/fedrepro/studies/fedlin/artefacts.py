@@ -164,8 +164,8 @@ def gain(tables: Tables) -> Drawn:
         ("hm1", "sums"): ("Algorithm 3.1, sums", COLOURS[5]),
         ("hm1", "separate"): ("Separate, 600 steps", COLOURS[1]),
     }
-    fig, axes = figure(width=6.4, height=4.0)
-    ax, lines = axes[0, 0], []
+    fig, ((ax,),) = figure(width=6.4, height=4.0)
+    lines = []
     table = tables["gain"]  # a run is left out with all its outputs if one of them diverged
     ranks = sorted(int(name.removeprefix("rank ")) for name in table["group"].unique() if name)
     for (algorithm, setting), (label, colour) in methods.items():

@@ -185,8 +185,8 @@ def new_device(tables: Tables) -> Drawn:
         "from zero, gradient descent": ("fedavg", "model", 0, COLOURS[3], "-"),
         "limit: true law and noise": ("hm2", "limit", rounds, COLOURS[2], ":"),
     }
-    fig, axes = figure(width=6.6, height=3.6)
-    ax, lines = axes[0, 0], []
+    fig, ((ax,),) = figure(width=6.6, height=3.6)
+    lines = []
     for name, (algorithm, group, at, colour, style) in ways.items():
         own = rows(table, "newcomer_rmse", algorithm=algorithm, group=group, round=at).groupby("step")["value"]
         # with as many samples as coefficients, errors of least squares have no mean: median and quartiles

@@ -51,7 +51,11 @@ def _fig6(
     fig, axes = figure(2, 3, width=9.4, height=2.6, sharex=True)
     summaries = []
     for (upper, lower), (title, table, own) in zip(axes.T, panels, strict=True):
-        curves = {label: _losses(table, method, setting) for label, method, setting, *_ in own}
+        losses = rows(table, "loss", split="train", client=-1)
+        curves = {
+            label: rows(losses, "loss", algorithm=method, setting=setting)[["seed", "round", "value"]]
+            for label, method, setting, *_ in own
+        }
         reach = 1e-9  # of the differences, without the spikes of the first rounds
         for label, _, _, colour, line in own:
             summary = band(upper, curves[label], "round", label, colour, linestyle=line)
@@ -71,11 +75,6 @@ def _fig6(
     axes[1, 0].set_ylabel("less the baseline's\n(below 0: better)")
     axes[0, 0].legend(loc="upper right", fontsize=7)
     return fig, pd.concat(summaries, ignore_index=True)
-
-
-def _losses(table: pd.DataFrame, algorithm: str, setting: str) -> pd.DataFrame:
-    own = rows(table, "loss", algorithm=algorithm, setting=setting, split="train", client=-1)
-    return own[["seed", "round", "value"]]
 
 
 def smoothness(tables: Tables) -> Drawn:
@@ -191,12 +190,8 @@ def contraction(tables: Tables) -> Drawn:
 
 def fixed_point(tables: Tables) -> pd.DataFrame:
     """Distance of the low-noise runs' ends from λ_i + ∇F_i = 0 and Σ λ_i = 0, and the share of clipped steps."""
-    columns = {
-        "residual": "‖λ + ∇F‖",
-        "relative_residual": "‖λ + ∇F‖/‖∇F‖",
-        "dual_sum": "‖Σλ‖/Σ‖λ‖",
-        "clipped": "share clipped",
-    }
+    columns = {"residual": "‖λ + ∇F‖", "relative_residual": "‖λ + ∇F‖/‖∇F‖"}
+    columns |= {"dual_sum": "‖Σλ‖/Σ‖λ‖", "clipped": "share clipped"}
     lines = []
     for (method, setting), own in tables["low"].groupby(["algorithm", "setting"], sort=False):
         ends = {label: final(own, metric)["value"] for metric, label in columns.items()}

@@ -144,9 +144,8 @@ class HM2EP(Algorithm):
     def server_update(self, state: State, uploads: Uploads, cohort: Cohort) -> State:
         sent = uploads.stack()
         sites, prior, at = state["sites"], state["prior"], torch.from_numpy(cohort.clients)
-        changes = Params(
-            {name: torch.zeros_like(part).index_copy(0, at, sent["delta"][name]) for name, part in sites.items()}
-        )
+        delta = sent["delta"]
+        changes = Params({n: torch.zeros_like(part).index_copy(0, at, delta[n]) for n, part in sites.items()})
         eta = ep.schedule(state["round"], self.damping, self.damping_last, self.anneal)
         sites, used = ep.damped(prior, sites, changes, eta)
         failed = len(at) - int(sent["sound"].sum())

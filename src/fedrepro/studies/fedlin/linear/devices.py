@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -80,14 +79,11 @@ def noise_squares(federation: Federation, clients: Iterable[int]) -> list[Tensor
 def scale_of(federation: Federation, client: int | None, scaling: str) -> Scale:
     """The scale of a device's data; client None: of all devices' data."""
     together = pooled(federation)
-    one, zero = together.y.new_ones(()), together.y.new_zeros(())
-    plain = Scale(torch.zeros_like(together.x[0]), torch.ones_like(together.x[0]), zero, one)
+    x, y = together.x, together.y
     if scaling == "none":
-        return plain
-    numeric = torch.from_numpy(np.asarray(federation.facts["numeric"])).to(together.x.device)
-    shift = torch.where(numeric, together.x.mean(0), plain.shift)
-    factor = torch.where(numeric, _sd(together.x), plain.factor)
-    scale = Scale(shift, factor, together.y.mean(), _sd(together.y))
+        return Scale(torch.zeros_like(x[0]), torch.ones_like(x[0]), y.new_zeros(()), y.new_ones(()))
+    numeric = torch.from_numpy(federation.facts["numeric"]).to(x.device)
+    scale = Scale(torch.where(numeric, x.mean(0), 0), torch.where(numeric, _sd(x), 1), y.mean(), _sd(y))
     if scaling == "centred":
         own = together if client is None else federation.train.full_batch(client)
         scale = scale._replace(shift=own.x.mean(0), y_shift=own.y.mean())

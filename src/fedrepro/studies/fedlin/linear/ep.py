@@ -34,21 +34,17 @@ def positive_definite(precision: Tensor) -> bool:
     return bool((torch.linalg.cholesky_ex(precision).info == 0).all())
 
 
-def weighted_moments(draws: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean [D] and covariance [D, D] of draws [S, D] whose weights [S] sum to 1."""
-    mean = weights @ draws
-    centred = draws - mean
-    return mean, (weights[:, None] * centred).mT @ centred
-
-
 def tilted_from_draws(draws: Tensor, weights: Tensor, correction: bool) -> tuple[Params, Tensor]:
-    """(the normal density with the draws' moments, whether the draws suffice: a boolean scalar).
+    """(the normal density with the moments of draws [S, D] whose weights [S] sum to 1, whether the draws suffice: a
+    boolean scalar).
 
     correction: (S − D − 2)/S times the inverse covariance, which is unbiased for independent draws.
     """
     size, dimension = draws.shape
     effective = 1 / weights.square().sum()
-    mean, covariance = weighted_moments(draws, weights)
+    mean = weights @ draws
+    centred = draws - mean
+    covariance = (weights[:, None] * centred).mT @ centred
     if correction and size > dimension + 2:
         covariance = covariance * (size / (size - dimension - 2))
     found = natural(mean, covariance)
