@@ -12,7 +12,7 @@ from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure
 from fedrepro.studies.fedlin.artefacts import spread
 from fedrepro.studies.fedlin.datasets.hm2 import SPARSE
-from fedrepro.studies.fedlin.measures_hm2 import HALF_WIDTHS, phi_intervals
+from fedrepro.studies.fedlin.measures import HALF_WIDTHS, phi_intervals
 
 CASES = ("I", "II", "III")
 #: Table 3.2: (algorithm, setting) → its row; the thesis prints the first
