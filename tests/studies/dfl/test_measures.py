@@ -11,7 +11,7 @@ import pytest
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.federation import Federation, LocalWork
 from fedrepro.evidence.tables import TABLE_COLUMNS
-from fedrepro.studies.dfl import measures as measures
+from fedrepro.studies.dfl import measures
 from fedrepro.studies.dfl.algorithms.dfl import DFL
 from tests.builders import federations, make_plan, make_task, run
 

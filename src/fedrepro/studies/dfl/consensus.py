@@ -83,7 +83,8 @@ def server_distances(problem: Problem, w: Tensor, held: Tensor | None) -> Iterat
     clients, from that over the clients `held` by them (None: all), and from the truth behind the data; and θ, the
     largest gradient of their clients."""
     q, minimiser = problem.quadratics, problem.minimiser
-    assert q is not None and minimiser is not None
+    assert q is not None
+    assert minimiser is not None
     q, own = (q, minimiser) if held is None else (q.of(held), q.of(held).minimiser())
     gradients = q.gradients(w.repeat_interleave(len(q.linear) // len(w), 0))
     yield Metric("gap", furthest(w, w.mean(0)), "server")
