@@ -70,7 +70,7 @@ def test_rows_are_in_the_order_of_the_nodes_numbers():
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_one_server_has_nobody_to_ask(name):
+def test_a_single_server_averages_with_itself_only(name):
     assert metropolis(server_graph(1, name)).tolist() == [[1]]
     assert contraction(metropolis(server_graph(1, name)), 3) == 0
 

@@ -57,7 +57,7 @@ def test_an_epoch_of_two_servers(strategy):
 
 
 def test_an_epoch_of_two_servers_on_softmax():
-    # One client a server: after two steps of γ = 1 the average of the two clients of test_fedavg.
+    # One client per server: after two steps of γ = 1 the average of the two clients of test_fedavg.
     task = make_task("softmax", features=1, outputs=2)
     zero = params(**{"dense.weight": [[0.0], [0.0]], "dense.bias": [0.0, 0.0]})
     plan = make_plan(1, LocalWork(steps=2), "uniform")
@@ -270,7 +270,7 @@ def test_a_single_server_that_is_lost_stops_everything(gradients):
     assert found.only.diverged is None
 
 
-def test_beside_others_a_run_whose_server_is_lost_harms_nobody():
+def test_a_run_whose_server_is_lost_leaves_other_runs_unchanged():
     lost, sound = (DFL(servers=1, step_fraction=0.5, lost_at=2, lost_server=0), DFL(servers=2, step_fraction=0.5))
     for strategy in ("loop", "vmap"):
         task, plan = make_task("linear", features=1, bias=False), make_plan(6, LocalWork(steps=1), "uniform")
@@ -297,8 +297,8 @@ def test_a_lost_link_is_used_no_more():
     assert (gap[3:] > 1e-3).all()
 
 
-def test_mini_batches_are_the_same_whoever_is_lost():
-    """Clients that go on see the batches they would have seen."""
+def test_mini_batches_do_not_depend_on_the_lost_server():
+    """The remaining clients see the batches that they would have seen."""
     seen = {}
     for name, fault in (("whole", {}), ("lost", {"lost_at": 1, "lost_server": 0})):
         seen[name] = []

@@ -11,7 +11,7 @@ import pytest
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.federation import Federation, LocalWork
 from fedrepro.evidence.tables import TABLE_COLUMNS
-from fedrepro.studies.dfl import measures as measures
+from fedrepro.studies.dfl import measures
 from fedrepro.studies.dfl.algorithms.dfl import DFL
 from tests.builders import federations, make_plan, make_task, run
 
@@ -149,10 +149,10 @@ def test_never_is_infinite():
 
 
 def test_a_method_without_servers_has_no_such_measures():
-    beside = table(FedAvg(lr=0.01), rounds=2)
-    assert len(measures.measure(beside)) == 0
+    other = table(FedAvg(lr=0.01), rounds=2)
+    assert len(measures.measure(other)) == 0
     ours = table(DFL(servers=2), rounds=2).assign(algorithm="dfl")
-    assert set(measures.measure(pd.concat([ours, beside]))["algorithm"]) == {"dfl"}
+    assert set(measures.measure(pd.concat([ours, other]))["algorithm"]) == {"dfl"}
 
 
 def test_a_diverged_run_without_servers_has_no_such_measures():

@@ -44,9 +44,10 @@ def test_the_total_is_the_prior_times_all_sites():
 
 def test_weighted_moments_by_hand():
     draws = torch.tensor([[0.0], [2.0], [4.0]], dtype=torch.float64)
-    mean, covariance = ep.weighted_moments(draws, torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64))
-    assert mean.item() == 1.5
-    assert covariance.item() == 0.5 * 1.5**2 + 0.25 * 0.5**2 + 0.25 * 2.5**2
+    weights = torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64)
+    mean, covariance = ep.moments(ep.tilted_from_draws(draws, weights, correction=False)[0])
+    assert mean.item() == pytest.approx(1.5)
+    assert covariance.item() == pytest.approx(0.5 * 1.5**2 + 0.25 * 0.5**2 + 0.25 * 2.5**2)
 
 
 def test_the_precision_of_draws_is_corrected_for_their_number():
@@ -65,7 +66,7 @@ def test_the_precision_of_draws_is_corrected_for_their_number():
         ([[float("nan")]] + [[1.0]] * 7, [1 / 8] * 8),
     ],
 )
-def test_draws_that_do_not_do_for_a_covariance_are_told(draws, weights):
+def test_draws_that_do_not_suffice_for_a_covariance_are_reported(draws, weights):
     given = torch.tensor(draws, dtype=torch.float64), torch.tensor(weights, dtype=torch.float64)
     assert not ep.tilted_from_draws(*given, correction=True)[1]
 

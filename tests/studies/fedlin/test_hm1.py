@@ -54,7 +54,7 @@ def test_a_round_of_two_devices(strategy):
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
 def test_a_second_round_pulls_by_the_new_omega(strategy):
     # α = 1: after round one Ω = θθᵀ/1 + jitter. Here α = ½ as above; p = Ω⁻¹θ by Sherman–Morrison: ½I + ½θθᵀ has
-    # p = 2θ/(1 + |θ|²), |θ|² = 1.16² + 0.8² = 1.9856. One step a round: round one gives (1.0, 0.8).
+    # p = 2θ/(1 + |θ|²), |θ|² = 1.16² + 0.8² = 1.9856. One step per round: round one gives (1.0, 0.8).
     found = hm1(HM1(lr=0.1, alpha=0.5, jitter=0.0), rounds=2, strategy=strategy)
     p = [2 * t / (1 + 1.0 + 0.64) for t in (1.0, 0.8)]
     first = 1.0 + 0.2 * (2 - 1.0) - 0.2 * p[0]
@@ -97,7 +97,7 @@ GRAM, MOMENT, SIZES = np.array([1.0, 4.0]), np.array([2.0, 4.0]), np.array([1.0,
 
 
 @pytest.mark.parametrize("gradient", ["mean", "sum"])
-def test_one_step_a_round_ends_at_the_mode_whatever_the_step(gradient):
+def test_one_step_per_round_ends_at_the_mode_for_every_step_size(gradient):
     """With T = 1 lines 6 and 8 are one gradient step: the mode under σ² = 1 (sums) or σ² = n (means)."""
     known = knowing(TWO, omega=OMEGA)
     algorithm = HM1(lr=0.1, gradient=gradient, omega="true", jitter=0.0)

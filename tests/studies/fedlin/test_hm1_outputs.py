@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedrepro.core import parts
 from fedrepro.data.dataset import Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.datasets.hm1 import hm1
-from fedrepro.studies.fedlin.datasets.hm1_outputs import hm1_outputs, hm1_outputs_size
+from fedrepro.studies.fedlin.datasets.hm1_outputs import hm1_outputs
 
 
 def source(seed: int = 0) -> Source:
@@ -49,7 +50,7 @@ def test_one_output_is_a_vector():
 
 
 def test_sizes_and_what_it_refuses():
-    assert hm1_outputs_size("II") == (100, 30 * 40 + 70 * 275)
+    assert parts.dataset("hm1_outputs").size("II") == (100, 30 * 40 + 70 * 275)
     with pytest.raises(UserError, match="neither readings nor ranks"):
         hm1_outputs(source(), readings=[])
     with pytest.raises(UserError, match="noise_is = 'spread' is unknown"):

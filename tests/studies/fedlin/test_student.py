@@ -67,7 +67,7 @@ def test_the_predictors_add_up_to_38():
     assert sum(len(levels) - 1 for levels in LEVELS.values() if len(levels) > 2) == 13
     assert len(set(PREDICTORS)) == 38
     assert {*NUMERIC, *LEVELS, "school", "G1", "G2", "G3"} == set(COLUMNS)
-    assert len(COLUMNS) == 33
+    assert tuple(PUPIL) == COLUMNS
     assert all(list(levels) == sorted(levels) for levels in LEVELS.values())
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fedrepro.core.federation import LocalWork
 from fedrepro.evidence.tables import TABLE_COLUMNS
-from fedrepro.studies.sgld import measures as measures
+from fedrepro.studies.sgld import measures
 from fedrepro.studies.sgld.algorithms.fed_sgld import FedSGLD
 from fedrepro.studies.sgld.algorithms.fed_sgld_coupled import FedSGLDCoupled
 from fedrepro.studies.sgld.privacy import epsilon

@@ -1,29 +1,26 @@
-"""DFL (arXiv 2601.01793): Fig. 1, Fig. 2, Fig. 3(a), Fig. 3(b), and what the paper argues but never shows."""
+"""DFL (arXiv 2601.01793): Figs. 1–3, and what the paper argues but never shows."""
 
 from __future__ import annotations
 
 import networkx as nx
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
-from fedrepro.evidence.tables import final, rows
-from fedrepro.report.plotting import COLOURS, PUBLISHED, band, figure
+from fedrepro.evidence.tables import Tables, final, rows
+from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, band, figure
 
-Tables = dict[str, pd.DataFrame]
-Drawn = tuple[Figure, pd.DataFrame]
-ROUNDING = 1e-16  # disagreement below this is drawn here: a logarithmic axis has no zero
+ROUNDING = 1e-16  # smaller disagreements are drawn here: a logarithmic axis has no zero
 
 
-def fig1(tables: Tables, servers: int = 6, clients: int = 4) -> Drawn:
-    """The system of Fig. 1: a graph of servers, each with clients of its own."""
+def fig1(tables: Tables) -> Drawn:
+    """The system of Fig. 1: a graph of servers, each with its own clients."""
+    servers, clients = 6, 4
     graph = nx.cycle_graph(servers)
     graph.add_edges_from([(0, 3), (1, 4)])
     angle = np.pi / 2 - 2 * np.pi * np.arange(servers) / servers
     place = {i: np.array([np.cos(a), np.sin(a)]) for i, a in enumerate(angle)}
     links = [{"from": f"server {i}", "to": f"server {j}", "kind": "consensus"} for i, j in graph.edges]
-    fig, axes = figure(width=5.2, height=4.6)
-    ax = axes[0, 0]
+    fig, ((ax,),) = figure(width=5.2, height=4.6)
     for i, j in graph.edges:
         ax.plot(*zip(place[i], place[j], strict=True), color=COLOURS[0], linewidth=1.8, zorder=1)
     for i, a in enumerate(angle):
@@ -34,9 +31,9 @@ def fig1(tables: Tables, servers: int = 6, clients: int = 4) -> Drawn:
             links.append({"from": f"server {i}", "to": f"client {i}.{k}", "kind": "model"})
         ax.scatter(*place[i], s=420, color=COLOURS[0], zorder=3)
         ax.text(*place[i], f"S{i + 1}", color="white", ha="center", va="center", zorder=4)
-    server = ax.scatter([], [], s=90, color=COLOURS[0], label="server")
-    client = ax.scatter([], [], s=50, marker="s", color=COLOURS[4], label="client")
-    ax.legend(handles=[server, client], loc="lower right")
+    ax.scatter([], [], s=90, color=COLOURS[0], label="server")
+    ax.scatter([], [], s=50, marker="s", color=COLOURS[4], label="client")
+    ax.legend(loc="lower right")
     ax.set(xlim=(-2.3, 2.3), ylim=(-2.2, 2.2), aspect="equal")
     ax.axis("off")
     return fig, pd.DataFrame(links)
@@ -44,33 +41,22 @@ def fig1(tables: Tables, servers: int = 6, clients: int = 4) -> Drawn:
 
 def fig2(tables: Tables) -> Drawn:
     """The timeline of an epoch (Fig. 2), to the scale of the experiment's T_C and T_S."""
-    start = rows(tables["line"], "client_steps", round=0)["value"]
-    client_steps = int(start.iloc[0])
+    client_steps = int(rows(tables["line"], "client_steps", round=0)["value"].iloc[0])
     server_steps = int(rows(tables["line"], "w0")["step"].max())
     total = client_steps + server_steps
-    spans = pd.DataFrame(
-        [
-            {"phase": "clients: gradient steps", "from": 0, "to": client_steps},
-            {"phase": "servers: consensus steps", "from": client_steps, "to": total},
-        ]
-    )
-    fig, axes = figure(width=7.0, height=1.9)
-    ax = axes[0, 0]
-    for span, colour in zip(spans.itertuples(index=False), (COLOURS[4], COLOURS[0]), strict=True):
-        ax.barh(0, span.to - span[1], left=span[1], color=colour, height=0.5, label=span.phase)
-    moments = [
-        (0, "broadcast\nto clients"),
-        (client_steps, "servers average\ntheir clients (4)"),
-        (total, "next\nepoch"),
-    ]
-    for t, text in moments:
+    phases = ["clients: gradient steps", "servers: consensus steps"]
+    spans = pd.DataFrame({"phase": phases, "from": [0, client_steps], "to": [client_steps, total]})
+    fig, ((ax,),) = figure(width=7.0, height=1.9)
+    for (phase, begin, end), colour in zip(spans.itertuples(index=False), (COLOURS[4], COLOURS[0]), strict=True):
+        ax.barh(0, end - begin, left=begin, color=colour, height=0.5, label=phase)
+    ticks = [0, client_steps, total]
+    events = ("broadcast\nto clients", "servers average\ntheir clients (4)", "next\nepoch")
+    for t, text in zip(ticks, events, strict=True):
         ax.axvline(t, ymin=0.2, ymax=0.8, color="black", linewidth=1)
         align = "left" if t == 0 else "right"
         ax.text(t + (1.5 if t == 0 else -1.5), 0.42, text, ha=align, va="bottom", fontsize=8)
-    ticks = [0, client_steps, total]
     names = ["$(p-1)T_E$", f"$(p-1)T_E+T_C$\n($T_C$ = {client_steps})", f"$pT_E$\n($T_S$ = {server_steps})"]
-    ax.set(ylim=(-0.35, 1.0), xlim=(-2, total + 2), yticks=[], xticks=ticks)
-    ax.set_xticklabels(names)
+    ax.set(ylim=(-0.35, 1.0), xlim=(-2, total + 2), yticks=[], xticks=ticks, xticklabels=names)
     for label, align in zip(ax.get_xticklabels(), ("left", "right", "left"), strict=True):
         label.set_horizontalalignment(align)
     ax.spines["left"].set_visible(False)
@@ -80,24 +66,18 @@ def fig2(tables: Tables) -> Drawn:
 
 
 def fig3a(tables: Tables) -> Drawn:
-    """Fig. 3(a): the line that the servers end with over all clients' data, for the first seed."""
+    """Fig. 3(a): the servers' final line over all clients' data, for the first seed."""
     data = tables["line.data"]
-    ends = _final_weights(tables["line"]).groupby("seed")[["slope", "intercept"]].agg(["mean", np.ptp])
-    fitted = ends.xs("mean", axis=1, level=1).reset_index()
+    ends = pd.concat([final(tables["line"], "w0"), final(tables["line"], "w1")])
+    ends = ends[ends["step"] == ends["step"].max()]
+    servers = ends.pivot_table(index=["seed", "group"], columns="metric", values="value")
+    fitted = servers.groupby("seed").mean().reset_index().rename(columns={"w0": "slope", "w1": "intercept"})
     mine = fitted[fitted["seed"] == data["seed"].iloc[0]].iloc[0]
     x = np.array([data["x0"].min(), data["x0"].max()])
-    fig, axes = figure(width=5.0, height=3.5)
-    ax = axes[0, 0]
+    fig, ((ax,),) = figure(width=5.0, height=3.5)
     for colour, (server, own) in zip(COLOURS, data.groupby("group"), strict=False):
-        ax.scatter(
-            own["x0"],
-            own["y"],
-            s=3,
-            color=colour,
-            alpha=0.35,
-            linewidth=0,
-            label=f"clients of server {server}",
-        )
+        look = {"s": 3, "color": colour, "alpha": 0.35, "linewidth": 0, "label": f"clients of server {server}"}
+        ax.scatter(own["x0"], own["y"], **look)
     ax.plot(x, mine["slope"] * x + mine["intercept"], color="black", linewidth=1.8, label="DFL")
     ax.plot(x, 5 * x + 2, label="$w^* = (5, 2)$", **{**PUBLISHED, "color": "#D55E00", "linewidth": 1.8})
     ax.set(xlabel="$x$", ylabel="$y$")
@@ -114,8 +94,7 @@ def fig3b(tables: Tables) -> Drawn:
     steps = int(values["step"].max())
     drawn = values.assign(iteration=(values["round"] - 1) * steps + values["step"])
     drawn = drawn[["iteration", "round", "step", "group", "metric", "value"]].reset_index(drop=True)
-    last = int(drawn["round"].max())
-    near = min(3, last)
+    last, near = int(drawn["round"].max()), min(3, int(drawn["round"].max()))
     fig, axes = figure(2, 2, width=7.6, height=2.4)
     names = {"w0": ("slope $w_1$", 5.0), "w1": ("intercept $w_2$", 2.0)}
     for ax_row, (metric, (name, truth)) in zip(axes, names.items(), strict=True):
@@ -125,10 +104,9 @@ def fig3b(tables: Tables) -> Drawn:
                 ax.plot(own["iteration"], own["value"], color=colour, linewidth=0.8, label=server)
             ax.set_ylabel(name)
         ax_row[0].axhline(truth, label="$w^*$", **PUBLISHED)
-        ax_row[0].set_title(f"{last} epochs" if metric == "w0" else "")
-        ax_row[1].set_title(f"the first {near} epochs" if metric == "w0" else "")
-    for ax in axes[1]:
-        ax.set_xlabel("server iteration")
+    for column, title in enumerate((f"{last} epochs", f"the first {near} epochs")):
+        axes[0, column].set_title(title)
+        axes[1, column].set_xlabel("server iteration")
     if last >= 160:
         for ax in axes[:, 0]:
             ax.axvline(4000, color="#999999", linewidth=0.8)
@@ -138,10 +116,13 @@ def fig3b(tables: Tables) -> Drawn:
 
 
 def theorem1(tables: Tables) -> Drawn:
-    """What was measured at the end beside what is proved: every server's distance from w* (Theorem 1), their mean's
-    (Lemma 4), their disagreement (Lemma 1), and the trivial bound θ/μ."""
+    """Measured values and proved bounds at the end: the servers' distance from w* (Theorem 1), their mean's (Lemma 4),
+    their disagreement (Lemma 1), and the trivial bound θ/μ."""
     table = tables["theorem1"]
-    numbers = _settings(table, ["epsilon", "epsilon_over_trivial", "lemma1_bound", "lemma4_bound"])
+    derived = ["epsilon", "epsilon_over_trivial", "lemma1_bound", "lemma4_bound"]
+    bounds = table[table["metric"].isin(derived) & (table["split"] == "derived")]
+    numbers = bounds.pivot_table(index=["setting", "seed"], columns="metric", values="value").reset_index()
+    numbers = numbers.join(_parts(numbers["setting"]))
     for metric in ("distance", "distance_mean", "gap"):
         last = final(table, metric)[["setting", "seed", "value"]].rename(columns={"value": metric})
         numbers = numbers.merge(last, on=["setting", "seed"])
@@ -181,9 +162,7 @@ def topologies(tables: Tables) -> Drawn:
         for row, metric in enumerate(("gap", "distance")):
             ax = axes[row, column]
             for colour, graph in zip(COLOURS, ("complete", "star", "ring", "path"), strict=False):
-                own = drawn[
-                    (drawn["graph"] == graph) & (drawn["server_steps"] == server_steps) & (drawn["metric"] == metric)
-                ]
+                own = rows(drawn, metric, graph=graph, server_steps=server_steps)
                 own = own.assign(value=own["value"].clip(lower=ROUNDING))
                 summary = band(ax, own, "round", graph, colour)
                 summaries.append(summary.assign(graph=graph, server_steps=server_steps, metric=metric))
@@ -197,7 +176,7 @@ def topologies(tables: Tables) -> Drawn:
 
 
 def faults(tables: Tables) -> Drawn:
-    """Distance of the remaining servers to the minimiser over all clients' data when something is lost."""
+    """Distance of the remaining servers to the minimiser over all clients' data after a loss."""
     table = tables["faults"]
     drawn = rows(table, "distance", split="server")
     fig, axes = figure(1, 2, width=7.6, height=2.9)
@@ -206,13 +185,13 @@ def faults(tables: Tables) -> Drawn:
     for colour, (setting, line) in zip(COLOURS, looks.items(), strict=False):
         summary = band(axes[0, 0], drawn[drawn["setting"] == setting], "round", setting, colour, linestyle=line)
         summaries.append(summary.assign(setting=setting, metric="distance"))
-        gap = rows(table, "gap", setting=setting)
-        gap = gap[gap["round"] > 0]
-        gap = gap.assign(value=gap["value"].clip(lower=ROUNDING))
         if setting != "single server lost":
+            gap = rows(table, "gap", setting=setting)
+            gap = gap[gap["round"] > 0].assign(value=gap["value"].clip(lower=ROUNDING))
             summary = band(axes[0, 1], gap, "round", setting, colour, linestyle=line)
             summaries.append(summary.assign(setting=setting, metric="gap"))
-    lost = _lost_at(table)
+    alive = rows(table, "alive", setting="single server lost")
+    lost = int(alive.loc[alive["value"] > 0, "round"].max()) + 1  # after the last epoch of the single server
     for ax in axes[0]:
         ax.axvline(lost, color="#999999", linewidth=0.8)
         ax.set(yscale="log", xlabel="epoch")
@@ -220,26 +199,6 @@ def faults(tables: Tables) -> Drawn:
     axes[0, 1].set(ylabel="disagreement of the remaining servers")
     axes[0, 0].legend(loc="lower left")
     return fig, pd.concat(summaries, ignore_index=True)
-
-
-def _lost_at(table: pd.DataFrame) -> int:
-    """The last epoch in which the single server worked."""
-    alive = rows(table, "alive", setting="single server lost")
-    return int(alive.loc[alive["value"] > 0, "round"].max()) + 1
-
-
-def _final_weights(table: pd.DataFrame) -> pd.DataFrame:
-    values = pd.concat([final(table, "w0"), final(table, "w1")])
-    values = values[values["step"] == values["step"].max()]
-    wide = values.pivot_table(index=["seed", "group"], columns="metric", values="value").reset_index()
-    return wide.rename(columns={"w0": "slope", "w1": "intercept"})
-
-
-def _settings(table: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
-    """One row a run with the settings' parts and the derived metrics as columns."""
-    values = table[table["metric"].isin(metrics) & (table["split"] == "derived")]
-    wide = values.pivot_table(index=["setting", "seed"], columns="metric", values="value").reset_index()
-    return wide.join(_parts(wide["setting"]))
 
 
 def _parts(setting: pd.Series) -> pd.DataFrame:

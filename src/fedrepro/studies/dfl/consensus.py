@@ -1,11 +1,11 @@
-"""Averaging over a graph: named graphs, Metropolis weights, and how fast they contract."""
+"""Averaging over a graph: named graphs, Metropolis weights and their contraction."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-import networkx as nx  # type: ignore[import-untyped]
+import networkx as nx
 import numpy as np
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ GRAPHS = {
 
 
 def server_graph(servers: int, name: str, edges: Sequence[Sequence[int]] | None = None) -> nx.Graph:
-    """The named graph on the nodes 0 … servers−1; the name `edges` takes the given ones."""
+    """The named graph on the nodes 0 … servers−1; the name `edges` takes the given edges."""
     graph = nx.empty_graph(servers)
     if name == "edges":
         graph.add_edges_from(map(tuple, edges or []))
@@ -31,8 +31,8 @@ def server_graph(servers: int, name: str, edges: Sequence[Sequence[int]] | None 
     return graph
 
 
-def check_graph(servers: int, name: str, edges: Sequence[Sequence[int]] | None) -> nx.Graph:
-    """The graph, or a UserError: an unknown name, an edge to nowhere, or not connected (Assumption 1 of DFL)."""
+def check_graph(servers: int, name: str, edges: list[list[int]] | None) -> nx.Graph:
+    """The graph; a UserError for an unknown name, an invalid edge, or a disconnected graph (Assumption 1 of DFL)."""
     if name not in {*GRAPHS, "edges"}:
         raise UserError(f"graph = {name!r}: unknown{nearest(name, [*GRAPHS, 'edges'])}")
     for edge in edges or []:
@@ -47,16 +47,12 @@ def check_graph(servers: int, name: str, edges: Sequence[Sequence[int]] | None) 
 
 @lru_cache
 def mixing(
-    servers: int,
-    name: str,
-    edges: tuple[tuple[int, int], ...] | None,
-    alive: tuple[int, ...],
-    lost_link: tuple[int, int] | None,
+    servers: int, name: str, edges: tuple[tuple[int, ...], ...], alive: tuple[int, ...], lost: tuple[int, ...] | None
 ) -> Tensor:
-    """A over the servers that are left, without a lost link; equal arguments give the same tensor."""
+    """A over the remaining servers, without a lost link; cached."""
     graph = server_graph(servers, name, edges)
-    if lost_link:
-        graph.remove_edge(*lost_link)
+    if lost:
+        graph.remove_edge(*lost)
     return metropolis(graph.subgraph(alive))
 
 
@@ -73,29 +69,29 @@ def metropolis(graph: nx.Graph) -> Tensor:
 
 def furthest(points: Tensor, centre: Tensor) -> float:
     """max_i ‖points[i] − centre‖: [M, d], [d] → a number."""
-    return float((points - centre).norm(dim=1).max())
+    return (points - centre).norm(dim=1).max().item()
 
 
 def contraction(mixing: Tensor, steps: int) -> float:
-    """σ_A = ‖A^steps − 11ᵀ/M‖, the factor by which `steps` consensus steps shrink disagreement."""
+    """σ_A = ‖A^steps − 11ᵀ/M‖, the contraction of disagreement by `steps` consensus steps."""
     apart = torch.linalg.matrix_power(mixing, steps) - 1 / len(mixing)
-    return float(torch.linalg.matrix_norm(apart, 2))
+    return torch.linalg.matrix_norm(apart, 2).item()
 
 
 def server_distances(problem: Problem, w: Tensor, held: Tensor | None) -> Iterator[Metric]:
-    """How far the servers w [M, d] of a least-squares problem are from each other, from the minimiser over all clients,
-    from that over the clients `held` by them (None: all), and from the truth behind the data; and θ, the largest
-    gradient of their clients."""
-    everyone, minimiser = problem.quadratics, problem.minimiser
-    assert everyone is not None
+    """Largest distances of the servers w [M, d] of a least-squares problem from their mean, from the minimiser over all
+    clients, from that over the clients `held` by them (None: all), and from the truth behind the data; and θ, the
+    largest gradient of their clients."""
+    q, minimiser = problem.quadratics, problem.minimiser
+    assert q is not None
     assert minimiser is not None
-    q = everyone if held is None else everyone.of(held)
+    q, own = (q, minimiser) if held is None else (q.of(held), q.of(held).minimiser())
     gradients = q.gradients(w.repeat_interleave(len(q.linear) // len(w), 0))
     yield Metric("gap", furthest(w, w.mean(0)), "server")
     yield Metric("distance", furthest(w, minimiser), "server")
     yield Metric("distance_mean", (w.mean(0) - minimiser).norm().item(), "server")
-    yield Metric("distance_survivors", furthest(w, minimiser if held is None else q.minimiser()), "server")
-    # a step below 1/L only shrinks a quadratic's gradient along local descent: an epoch's largest is its first
+    yield Metric("distance_survivors", furthest(w, own), "server")
+    # with steps below 1/L a quadratic's gradient only shrinks in local descent: the first of an epoch is the largest
     yield Metric("theta", gradients.norm(dim=1).max().item(), "server")
     if "w" in problem.federation.facts:
         truth = torch.as_tensor(problem.federation.facts["w"]).to(w)

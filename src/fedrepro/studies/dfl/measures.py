@@ -1,4 +1,4 @@
-"""DFL: the bounds of Lemma 1, Lemma 4 and Theorem 1, and what the runs are asked about them.
+"""DFL: the bounds of Lemma 1, Lemma 4 and Theorem 1, and measures of the runs against them.
 
 All servers start from one model, so ‖W₀ − 1w̄₀ᵀ‖ = 0 and its terms are left out of the bounds below.
 """
@@ -12,7 +12,7 @@ import pandas as pd
 
 from fedrepro.evidence.tables import RUN, derived_rows
 
-SETTLED = 1e-3  # of the starting distance: a movement that a printed figure would not show
+SETTLED = 1e-3  # of the starting distance: too small to see in a printed figure
 AGREED = 1e-3  # of ‖w*‖
 INDISTINCT = 1e-2  # of ‖w*‖: curves this close are one line in a printed figure
 
@@ -38,37 +38,34 @@ def lemma4_bound(epoch: np.ndarray, start: float, y0: float, factor: float) -> n
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
-    """Per run: epochs until the servers agree and until their common value settles; how the measured distances
-    compare with the bounds (a ratio above 1 would refute them); how much the bound says."""
+    """Per run: epochs until the servers agree and until their common value settles; measured distances over the bounds
+    (a ratio above 1 would refute them); the bound over the trivial one."""
     found: dict[str, list[dict]] = {}
-
-    def add(metric: str, run: tuple, value: float, round: int) -> None:
-        record = dict(zip(RUN, run, strict=True), value=float(value), round=int(round))
-        found.setdefault(metric, []).append(record)
-
-    ours = table.loc[table["split"] == "server", RUN].drop_duplicates()  # a method beside DFL has no servers
+    ours = table.loc[table["split"] == "server", RUN].drop_duplicates()  # methods other than DFL have no servers
     for run, frame in table[table["split"].isin(["", "server"])].merge(ours, on=RUN).groupby(RUN, sort=False):
         wide = frame[(frame["step"] == 0) & (frame["group"] == "")]
         wide = wide.pivot_table(index="round", columns="metric", values="value").sort_index()
         first, last = wide.iloc[0], wide.index[-1]
         size = first["distance_true"]  # ‖w*‖, since w₀ = 0
-        add("rounds_to_agree", run, _first_lasting(wide["gap"].iloc[1:] <= AGREED * size), last)
-        apart = wide["gap_before"].iloc[1:]
-        add("rounds_to_agree_before", run, _first_lasting(apart <= INDISTINCT * size), last)
+        gap, apart = wide["gap"].iloc[1:], wide["gap_before"].iloc[1:]
         moved = (wide["distance_mean"] - _limit(wide["distance_mean"])).abs()
-        add("rounds_to_settle", run, _first_lasting(moved <= SETTLED * first["distance_mean"]), last)
-        add("relative_gap", run, (wide["gap"].iloc[1:] / apart.where(apart > 0)).fillna(0.0).max(), last)
-        add("spread_at_start", run, wide["gap_before"].loc[1] / size, 1)
-        add("spread_at_end", run, wide["gap_before"].iloc[-1] / size, last)
-        for metric, value in bounds(
-            wide, client_steps=int(first["client_steps"]), servers=int(first["servers"])
-        ).items():
-            add(metric, run, value, last)
+        values = {
+            "rounds_to_agree": _first_lasting(gap <= AGREED * size),
+            "rounds_to_agree_before": _first_lasting(apart <= INDISTINCT * size),
+            "rounds_to_settle": _first_lasting(moved <= SETTLED * first["distance_mean"]),
+            "relative_gap": (gap / apart.where(apart > 0)).fillna(0.0).max(),
+            "spread_at_start": apart.loc[1] / size,
+            "spread_at_end": apart.iloc[-1] / size,
+            **bounds(wide, client_steps=int(first["client_steps"]), servers=int(first["servers"])),
+        }
+        for metric, value in values.items():
+            at = {"value": float(value), "round": 1 if metric == "spread_at_start" else int(last)}
+            found.setdefault(metric, []).append(dict(zip(RUN, run, strict=True), **at))
     return derived_rows(found.items(), table)
 
 
 def bounds(wide: pd.DataFrame, client_steps: int, servers: int) -> dict[str, float]:
-    """From one run's metrics by epoch: ε and the ratios measured/bound, each the largest over the epochs."""
+    """From one run's metrics by epoch: the bounds, and the largest ratios measured/bound over the epochs."""
     first, epochs = wide.iloc[0], wide.index.to_numpy()
     theta, gamma, sigma = wide["theta"].max(), first["gamma"], first["sigma_A"]
     one = lemma1_bound(servers, client_steps, theta, gamma, sigma)
@@ -91,8 +88,8 @@ def bounds(wide: pd.DataFrame, client_steps: int, servers: int) -> dict[str, flo
 
 
 def _limit(series: pd.Series) -> float:
-    """Where a series that closes in by a constant factor is going: Aitken's rule on its end, middle and quarter points
-    of the last half. The run itself may be too short to tell."""
+    """Limit of a series that converges by a constant factor: Aitken's rule on three points of its last half. The run
+    itself may be too short to reach it."""
     x0, x1, x2 = (float(series.iloc[-1 - k]) for k in (len(series) // 4 * 2, len(series) // 4, 0))
     bend = x2 - 2 * x1 + x0
     return x2 if abs(bend) < 1e-12 else x2 - (x2 - x1) ** 2 / bend

@@ -1,24 +1,16 @@
-"""Federated linear models (thesis ch. 3): Tables 3.1 and 3.4, Fig. 3.3, and what sharing can gain."""
+"""Federated linear models (thesis ch. 3): Tables 3.1 and 3.4, Fig. 3.3, and the gain from sharing."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
-from fedrepro.evidence.published import printed
-from fedrepro.evidence.tables import final, rows
-from fedrepro.report.plotting import COLOURS, PUBLISHED, figure, log_axis
-from fedrepro.studies.fedlin.artefacts_hm2 import calibration, fig3_4, new_device, table3_2, table3_3
+from fedrepro.evidence.tables import Tables, final, rows
+from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure, log_axis
 from fedrepro.studies.fedlin.measures import NOISE_FREE, variant
 
-__all__ = ["calibration", "fig3_4", "new_device", "table3_2", "table3_3"]  # of HM2, drawn in fedlin_hm2.py
-
-Tables = dict[str, pd.DataFrame]
-Drawn = tuple[Figure, pd.DataFrame]
-
 CASES = ("I", "II", "III", "IV")
-#: Table 3.1: (algorithm, setting) → its row; the printed column it is held against
+#: Table 3.1: (algorithm, setting) → its row; the printed column to compare with
 ROWS3_1 = {
     ("hm1", "box"): ("Algorithm 3.1, means", "hm1"),
     ("hm1", "sums"): ("Algorithm 3.1, sums", "hm1"),
@@ -55,12 +47,17 @@ BEYOND = 1e6
 SCALINGS = ("own range", "training range", "training z-score", "whole z-score", "raw")
 
 
-def spread(values: pd.Series, digits: int = 3) -> str:
-    """`0.081 ± 0.001`, over seeds; `diverged` where no run has a number, or one beyond all measure."""
+def spread(values: pd.Series, digits: int = 3, none: str = "diverged", beyond: float = BEYOND) -> str:
+    """`0.081 ± 0.001`, over seeds; `none` where no run has a finite number, or where their mean is `beyond` measure."""
     values = values[np.isfinite(values)]
-    if values.empty or values.mean() > BEYOND:
-        return "diverged"
+    if values.empty or values.mean() > beyond:
+        return none
     return f"{values.mean():.{digits}f} ± {values.std(ddof=1) if len(values) > 1 else 0.0:.{digits}f}"
+
+
+def sound(table: pd.DataFrame) -> pd.DataFrame:
+    """The runs that did not diverge."""
+    return table[~table["diverged"].astype(bool)]
 
 
 def table3_1(tables: Tables) -> pd.DataFrame:
@@ -69,22 +66,16 @@ def table3_1(tables: Tables) -> pd.DataFrame:
     for case in CASES:
         table = sound(tables[f"hm1_{case.lower()}"])
         for (algorithm, setting), (name, column) in ROWS3_1.items():
-            own = final(
-                table[(table["algorithm"] == algorithm) & (table["setting"] == setting)], "a_rmse", split="test"
-            )
-            own = pd.concat([own, final(table, NOISE_FREE, algorithm=algorithm, setting=setting)])
             found = {
-                reading: own[(own["group"] == noise) & (own["metric"] == metric)]["value"]
+                reading: final(table, metric, split="test", algorithm=algorithm, setting=setting, group=noise)["value"]
                 for reading, (noise, metric) in READINGS.items()
             }
-            target = None if column is None else printed("fedlin")[f"t31_{case}_{column}"].value
+            target = None if column is None else tables.printed[f"t31_{case}_{column}"].value
             line = {"case": case, "method": name, "printed": "" if target is None else f"{target:.3f}"}
             line |= {reading: spread(values) for reading, values in found.items()}
             lines.append({**line, "closest": _closest({r: v.mean() for r, v in found.items()}, target)})
-        for metric, name in (
-            ("a_rmse_trivial", "trivial: training mean"),
-            ("a_rmse_floor", "floor: the targets' noise"),
-        ):
+        bounds = {"a_rmse_trivial": "trivial: training mean", "a_rmse_floor": "floor: the targets' noise"}
+        for metric, name in bounds.items():
             line = {"case": case, "method": name, "printed": "", "closest": ""}
             for reading, (noise, error) in READINGS.items():
                 values = final(table, metric, split="test", setting="converged", group=noise)["value"]
@@ -93,13 +84,8 @@ def table3_1(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def sound(table: pd.DataFrame) -> pd.DataFrame:
-    """The runs that did not diverge."""
-    return table[~table["diverged"].astype(bool)]
-
-
 def _closest(means: dict[str, float], target: float | None) -> str:
-    """The reading whose mean is nearest to print, and how far off it is."""
+    """The reading whose mean is nearest to the printed number, and its relative error."""
     off = {reading: mean / target - 1 for reading, mean in means.items() if target and mean < BEYOND}
     if not off:
         return ""
@@ -108,7 +94,7 @@ def _closest(means: dict[str, float], target: float | None) -> str:
 
 
 def fig3_3(tables: Tables) -> Drawn:
-    """Fig. 3.3: ‖Θ̂ − Θ*‖/√K over rounds, a line a run, with what 600 steps alone and least squares reach."""
+    """Fig. 3.3: ‖Θ̂ − Θ*‖/√K over rounds, one line per run; the ends of 600 separate steps and of least squares."""
     fig, axes = figure(1, 2, width=8.4, height=3.2, sharey=True)
     drawn = []
     for ax, case in zip(axes[0], ("II", "III"), strict=True):
@@ -120,8 +106,8 @@ def fig3_3(tables: Tables) -> Drawn:
             ("--", "Separate, 600 steps", "hm1", "separate"),
             ("-", "Separate, converged", "limit", "converged"),
         ):
-            beside = tables[f"hm1_{case.lower()}"]
-            ends = final(beside, "parameter_error", algorithm=algorithm, setting=setting, group="variance")
+            where = {"algorithm": algorithm, "setting": setting, "group": "variance"}
+            ends = final(tables[f"hm1_{case.lower()}"], "parameter_error", **where)
             ax.axhline(ends["value"].mean(), color="#000000", linestyle=style, linewidth=1.0, label=label)
             drawn.append(ends[["seed", "round", "value"]].assign(case=case, method=label))
         ax.axvspan(30, 40, color="#999999", alpha=0.25, linewidth=0, label="30–40 rounds")
@@ -134,22 +120,18 @@ def fig3_3(tables: Tables) -> Drawn:
 
 def table3_4(tables: Tables) -> pd.DataFrame:
     """Table 3.4: tuned A-RMSE by sensor and method, in every scaling, with the trivial predictor."""
+    trivial = rows(tables["cmapss"], "a_rmse_trivial", split="test")
+    trivial = trivial[trivial["setting"] == trivial["setting"].iloc[0]]
     lines = []
     for sensor in SENSORS:
+        shown = []
         for (experiment, algorithm, name), (label, column) in ROWS3_4.items():
             found = rows(sound(tables[experiment]), "a_rmse_tuned", algorithm=algorithm)
-            found = found[found["setting"].map(variant) == name]
-            target = printed("fedlin")[f"t34_{sensor}_{column}"].value
-            line = {"sensor": sensor, "method": label, "printed": f"{target:.3f}"}
-            for scaling in SCALINGS:
-                line[scaling] = spread(found[found["group"] == f"sensor {sensor}, {scaling}"]["value"])
-            lines.append(line)
-        trivial = rows(tables["cmapss"], "a_rmse_trivial", split="test")
-        trivial = trivial[trivial["setting"] == trivial["setting"].iloc[0]]
-        line = {"sensor": sensor, "method": "trivial: training mean", "printed": ""}
-        for scaling in SCALINGS:
-            line[scaling] = spread(trivial[trivial["group"] == f"sensor {sensor}, {scaling}"]["value"])
-        lines.append(line)
+            target = tables.printed[f"t34_{sensor}_{column}"].value
+            shown.append((label, f"{target:.3f}", found[found["setting"].map(variant) == name]))
+        for label, published, found in (*shown, ("trivial: training mean", "", trivial)):
+            errors = {s: spread(found[found["group"] == f"sensor {sensor}, {s}"]["value"]) for s in SCALINGS}
+            lines.append({"sensor": sensor, "method": label, "printed": published, **errors})
     return pd.DataFrame(lines)
 
 
@@ -174,7 +156,7 @@ def tuning(tables: Tables) -> Drawn:
 
 
 def gain(tables: Tables) -> Drawn:
-    """Error against noise-free targets over that of converged Separate, by the rank of Ω: limit and what is reached."""
+    """Error against noise-free targets over that of converged Separate, by the rank of Ω: the limit and the methods."""
     methods = {
         ("limit", "bayes"): ("limit: true Ω and σ", COLOURS[2]),
         ("hm1", "map true omega"): ("Algorithm 3.1 with true Ω, prior's weight of the model", COLOURS[4]),
@@ -182,21 +164,18 @@ def gain(tables: Tables) -> Drawn:
         ("hm1", "sums"): ("Algorithm 3.1, sums", COLOURS[5]),
         ("hm1", "separate"): ("Separate, 600 steps", COLOURS[1]),
     }
-    fig, axes = figure(width=6.4, height=4.0)
-    ax, lines = axes[0, 0], []
-    table = tables["gain"]  # a run with an output that diverged is left out with all of them
+    fig, ((ax,),) = figure(width=6.4, height=4.0)
+    lines = []
+    table = tables["gain"]  # a run is left out with all its outputs if one of them diverged
     ranks = sorted(int(name.removeprefix("rank ")) for name in table["group"].unique() if name)
     for (algorithm, setting), (label, colour) in methods.items():
         for rank in ranks:
-            found = rows(
-                sound(table), "gain_over_converged", algorithm=algorithm, setting=setting, group=f"rank {rank}"
-            )
-            ratio = 1 - found["value"]
+            where = {"algorithm": algorithm, "setting": setting, "group": f"rank {rank}"}
+            ratio = 1 - rows(sound(table), "gain_over_converged", **where)["value"]
             lines.append({"rank": rank, "method": label, "ratio": ratio.mean(), "sd": ratio.std(), "seeds": len(ratio)})
         own = pd.DataFrame(lines).query("method == @label")
-        ax.errorbar(
-            own["rank"], own["ratio"], own["sd"], color=colour, marker="o", markersize=3, capsize=2, label=label
-        )
+        look = {"color": colour, "marker": "o", "markersize": 3, "capsize": 2, "label": label}
+        ax.errorbar(own["rank"], own["ratio"], own["sd"], **look)
     ax.axhline(1, label="Separate, converged", **PUBLISHED)
     ax.set(xscale="log", yscale="log", xlabel="rank of Ω (100 devices)", ylabel="error / error of converged Separate")
     ax.set_xticks(ranks, map(str, ranks), minor=False)
@@ -206,7 +185,7 @@ def gain(tables: Tables) -> Drawn:
 
 
 def sweep(tables: Tables) -> pd.DataFrame:
-    """What the error of Algorithm 3.1 depends on: weights, α, jitter in Case II; batches, participation in Case III."""
+    """The error of Algorithm 3.1 by weights, α and jitter (Case II), and by batches and participation (Case III)."""
     names = {
         "hm1_sweep": "II",
         "hm1_iii_sgd": "III, mini-batches of 10",

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
-from fedrepro.evidence.published import printed
-from fedrepro.evidence.tables import final, rows
-from fedrepro.report.plotting import COLOURS, PUBLISHED, figure
+from fedrepro.evidence.tables import Tables, final, rows
+from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure
+from fedrepro.studies.fedlin.artefacts import spread
 from fedrepro.studies.fedlin.datasets.hm2 import SPARSE
-from fedrepro.studies.fedlin.measures_hm2 import HALF_WIDTHS, phi_intervals
-
-Tables = dict[str, pd.DataFrame]
-Drawn = tuple[Figure, pd.DataFrame]
+from fedrepro.studies.fedlin.measures import HALF_WIDTHS, phi_intervals
 
 CASES = ("I", "II", "III")
-#: Table 3.2: (algorithm, setting) → its row; printed is the first
+#: Table 3.2: (algorithm, setting) → its row; the thesis prints the first
 ROWS3_2 = {
     ("hm2", "lasso"): "Lasso (HM2)",
     ("hm2", "lasso narrow"): "Lasso (HM2), narrow prior",
@@ -42,31 +41,42 @@ ROWS3_3 = {
 }
 
 
-def _spread(values: pd.Series, digits: int = 3) -> str:
-    """`0.081 ± 0.001`, over seeds; nothing where there is no number."""
-    values = values[np.isfinite(values)]
-    if values.empty:
-        return ""
-    return f"{values.mean():.{digits}f} ± {values.std(ddof=1) if len(values) > 1 else 0.0:.{digits}f}"
+#: nothing where there is no finite number
+_spread = partial(spread, none="", beyond=math.inf)
+
+
+def _arm(table: pd.DataFrame, algorithm: str, setting: str) -> pd.DataFrame:
+    return table[(table["algorithm"] == algorithm) & (table["setting"] == setting)]
 
 
 def _by_seed(table: pd.DataFrame, metric: str, reduce: str = "mean") -> pd.Series:
-    """One number a seed: a metric's rows of the last round over devices."""
+    """One number per seed: a metric's rows of the last round over devices."""
     return final(table, metric).groupby("seed")["value"].agg(reduce)
 
 
 def table3_2(tables: Tables) -> pd.DataFrame:
-    """Table 3.2 with what it could have been compared with, the limit and the trivial predictor."""
+    """Table 3.2 with further methods, the limit and the trivial predictor."""
     lines = []
     for case in CASES:
         table = tables[f"hm2_{case.lower()}"]
-        for (algorithm, setting), name in ROWS3_2.items():
-            mine = table[(table["algorithm"] == algorithm) & (table["setting"] == setting)]
+        for arm, name in ROWS3_2.items():
+            mine = _arm(table, *arm)
             if mine.empty:
                 continue
-            lasso = (algorithm, setting) == ("hm2", "lasso")  # the thesis' own row
-            lines.append(_line3_2(case, name, mine, in_print=lasso))
-            if lasso and case == "II":
+            line = {"case": case, "method": name}
+            in_print = arm == ("hm2", "lasso")  # the only row in the thesis
+            errors = final(mine, "a_rmse", split="test")["value"]
+            correct, false = (_by_seed(mine, f"{which}_inclusion") for which in ("correct", "false"))
+            for column, digits, what, own in (
+                ("A-RMSE", 4, "armse", errors),
+                ("correct incl.", 3, "correct", correct),
+                ("false incl.", 3, "false", false),
+            ):
+                shown = f"{tables.printed[f't32_{case}_{what}'].value:.3f}" if in_print else ""
+                line |= {f"printed {column}": shown, column: _spread(own, digits)}
+            z = _by_seed(mine, "smallest_z", "min")
+            lines.append({**line, "smallest z": f"{z.min():.0f}" if len(z) else ""})
+            if in_print and case == "II":
                 roots = final(mine, "a_rmse_scarce")["value"]
                 lines.append({"case": case, "method": f"{name}, 2 scarce devices", "A-RMSE": _spread(roots, 4)})
         for metric, name in (
@@ -78,51 +88,31 @@ def table3_2(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame(lines).fillna("")
 
 
-def _line3_2(case: str, name: str, mine: pd.DataFrame, in_print: bool) -> dict:
-    line = {"case": case, "method": name}
-    columns = (("A-RMSE", 4, "armse"), ("correct incl.", 3, "correct"), ("false incl.", 3, "false"))
-    values = (
-        final(mine, "a_rmse", split="test")["value"],
-        _by_seed(mine, "correct_inclusion"),
-        _by_seed(mine, "false_inclusion"),
-    )
-    for (column, digits, what), own in zip(columns, values, strict=True):
-        shown = f"{printed('fedlin')[f't32_{case}_{what}'].value:.3f}" if in_print else ""
-        line |= {f"printed {column}": shown, column: _spread(own, digits)}
-    z = _by_seed(mine, "smallest_z", "min")
-    return {**line, "smallest z": f"{z.min():.0f}" if len(z) else ""}
-
-
 def table3_3(tables: Tables) -> pd.DataFrame:
     """Table 3.3 in both courses, in sds of the training grades."""
     lines = []
     for course in ("portuguese", "maths"):
         table = tables[f"student_{course}"]
         for (algorithm, setting), (name, error, counts) in ROWS3_3.items():
-            mine = table[(table["algorithm"] == algorithm) & (table["setting"] == setting)]
-            central = algorithm == "reference"
+            mine = _arm(table, algorithm, setting)
             included = final(mine, "included")
-            both = [included] if central else [included[included["client"] == k] for k in (0, 1)]
+            both = [included] if algorithm == "reference" else [included[included["client"] == k] for k in (0, 1)]
             line = {
                 "course": course,
                 "method": name,
-                "printed error": "" if error is None else f"{printed('fedlin')[error].value:.3f}",
+                "printed error": "" if error is None else f"{tables.printed[error].value:.3f}",
                 "A-RMSE": _spread(final(mine, "a_rmse_scaled")["value"]),
                 "RMSE": _spread(final(mine, "rmse_scaled")["value"]),
             }
             for school, own in enumerate(both, start=1):
                 line |= {
-                    f"printed incl. {school}": f"{printed('fedlin')[counts[school - 1]].value:.0f}" if counts else "",
+                    f"printed incl. {school}": f"{tables.printed[counts[school - 1]].value:.0f}" if counts else "",
                     f"incl. school {school}": _spread(own["value"], 1),
                 }
             lines.append({**line, "also central": _spread(final(mine, "agreement")["value"], 2)})
-        central = table[(table["algorithm"] == "reference") & (table["setting"] == "lasso")]
-        trivial = {"course": course, "method": "trivial: training mean"}
-        errors = {
-            column: _spread(final(central, metric)["value"])
-            for column, metric in (("A-RMSE", "a_rmse_trivial_scaled"), ("RMSE", "rmse_trivial_scaled"))
-        }
-        lines.append(trivial | errors)
+        central = _arm(table, "reference", "lasso")
+        each, together = (_spread(final(central, f"{m}_trivial_scaled")["value"]) for m in ("a_rmse", "rmse"))
+        lines.append({"course": course, "method": "trivial: training mean", "A-RMSE": each, "RMSE": together})
     return pd.DataFrame(lines).fillna("")
 
 
@@ -135,9 +125,8 @@ def fig3_4(tables: Tables) -> Drawn:
     theta = pd.concat(parts, axis=1).sort_index().assign(true=SPARSE)
     ax, at = axes[0, 0], np.arange(len(theta))
     off = theta[["mean", "low", "high"]].sub(theta["true"], axis=0)
-    ax.errorbar(
-        at, off["mean"], [off["mean"] - off["low"], off["high"] - off["mean"]], fmt="o", capsize=3, markersize=4
-    )
+    ends = [off["mean"] - off["low"], off["high"] - off["mean"]]
+    ax.errorbar(at, off["mean"], ends, fmt="o", capsize=3, markersize=4)
     ax.axhline(0, **PUBLISHED)
     ax.set_xticks(at, [f"$\\theta_{{1,{j + 1}}}$\n= {v:g}" for j, v in enumerate(theta["true"])])
     ax.set(title=r"Case I, $\theta_1$, lasso", ylabel="posterior − truth, 90 % interval")
@@ -152,8 +141,8 @@ def fig3_4(tables: Tables) -> Drawn:
     ax.set(title=r"hierarchy, $\phi$")
     ax.legend()
     theta = theta.reset_index().rename(columns={"step": "component"}).assign(panel="theta of device 1, Case I")
-    ends = {"low": phi["mean"] - width * phi["sd"], "high": phi["mean"] + width * phi["sd"]}
-    phi = phi.assign(**ends).rename(columns={"step": "component"}).assign(panel="phi, hierarchy")
+    phi = phi.assign(low=phi["mean"] - width * phi["sd"], high=phi["mean"] + width * phi["sd"])
+    phi = phi.rename(columns={"step": "component"}).assign(panel="phi, hierarchy")
     columns = ["panel", "component", "mean", "low", "high", "true"]
     return fig, pd.concat([theta[columns], phi[columns]], ignore_index=True)
 
@@ -162,25 +151,17 @@ def calibration(tables: Tables) -> Drawn:
     """Coverage of the 50, 80, 90 and 95 % intervals over all runs, of θ and of φ."""
     fig, axes = figure(1, 2, width=8.8, height=3.6)
     lines = []
-    arms = {
-        "Case I, lasso": ("hm2_i", "hm2", "lasso"),
-        "Case I, ridge": ("hm2_i", "hm2", "ridge"),
-        "Case II, lasso": ("hm2_ii", "hm2", "lasso"),
-        "Case II, ridge": ("hm2_ii", "hm2", "ridge"),
-        "Case III, lasso": ("hm2_iii", "hm2", "lasso"),
-        "Case III, ridge": ("hm2_iii", "hm2", "ridge"),
-        "hierarchy": ("hm2_hierarchy", "hm2", ""),
-    }
+    arms = {f"Case {case}, {kind}": (f"hm2_{case.lower()}", kind) for case in CASES for kind in ("lasso", "ridge")}
+    arms["hierarchy"] = ("hm2_hierarchy", "")
     levels = np.array(list(HALF_WIDTHS))
     for ax, prefix, of in zip(axes[0], ("coverage", "phi_coverage"), ("θ", "φ"), strict=True):
         ax.plot([45, 100], [0, 0], **PUBLISHED)
-        for i, (name, (experiment, algorithm, setting)) in enumerate(arms.items()):
-            table = tables[experiment]
-            mine = table[(table["algorithm"] == algorithm) & (table["setting"] == setting)]
+        for i, (name, (experiment, setting)) in enumerate(arms.items()):
+            mine = _arm(tables[experiment], "hm2", setting)
             each = [100 * _by_seed(mine, f"{prefix}_{level}") for level in levels]
             means = np.array([own.mean() for own in each])
             errors = np.array([own.sem() if len(own) > 1 else 0.0 for own in each])
-            shifted = levels + 0.5 * (i - 3)  # so that bars do not hide each other
+            shifted = levels + 0.5 * (i - 3)  # so that bars do not overlap
             style = {"color": COLOURS[i % len(COLOURS)], "marker": "o", "markersize": 3, "linestyle": "", "capsize": 2}
             ax.errorbar(shifted, means - levels, errors, label=name, **style)
             lines += [
@@ -194,7 +175,7 @@ def calibration(tables: Tables) -> Drawn:
 
 
 def new_device(tables: Tables) -> Drawn:
-    """The test error of a new device over its number of samples, from what different servers know."""
+    """The test error of a new device over its number of samples, from different starts."""
     table = tables["hm2_hierarchy"]
     rounds = table["round"].max()
     ways = {
@@ -204,20 +185,20 @@ def new_device(tables: Tables) -> Drawn:
         "from zero, gradient descent": ("fedavg", "model", 0, COLOURS[3], "-"),
         "limit: true law and noise": ("hm2", "limit", rounds, COLOURS[2], ":"),
     }
-    fig, axes = figure(width=6.6, height=3.6)
-    ax, lines = axes[0, 0], []
+    fig, ((ax,),) = figure(width=6.6, height=3.6)
+    lines = []
     for name, (algorithm, group, at, colour, style) in ways.items():
         own = rows(table, "newcomer_rmse", algorithm=algorithm, group=group, round=at).groupby("step")["value"]
-        # at as many samples as coefficients least squares has errors without a mean: median and quartiles
+        # with as many samples as coefficients, errors of least squares have no mean: median and quartiles
         by_n = own.agg(rmse="median", low=lambda v: v.quantile(0.25), high=lambda v: v.quantile(0.75), runs="count")
         ends = [by_n["rmse"] - by_n["low"], by_n["high"] - by_n["rmse"]]
         look = {"color": colour, "linestyle": style, "marker": "o", "markersize": 3, "capsize": 2, "label": name}
         ax.errorbar(np.arange(len(by_n)), by_n["rmse"], ends, **look)
         lines.append(by_n.rename_axis("samples").reset_index().assign(way=name))
-    sizes, zero = lines[0]["samples"].tolist(), lines[3]["rmse"].iloc[0]
-    ax.axhline(zero, label="trivial: 0, the mean of all targets", **PUBLISHED)
+    sizes, zero, name = lines[0]["samples"].tolist(), lines[3]["rmse"].iloc[0], "trivial: 0, the mean of all targets"
+    ax.axhline(zero, label=name, **PUBLISHED)
     ax.set_xticks(np.arange(len(sizes)), map(str, sizes))
     ax.set(yscale="log", xlabel="samples of the new device", ylabel="test RMSE")
     ax.legend(fontsize=7)
-    trivial = pd.DataFrame({"samples": sizes, "rmse": zero, "way": "trivial: 0, the mean of all targets"})
+    trivial = pd.DataFrame({"samples": sizes, "rmse": zero, "way": name})
     return fig, pd.concat([*lines, trivial], ignore_index=True)

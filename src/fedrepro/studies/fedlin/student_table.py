@@ -1,14 +1,14 @@
-"""A table of the columns of UCI Student Performance: independent attributes with plausible frequencies, drawn for two
-schools that differ in their pupils and in their grades' level, and one sparse linear truth for both.
+"""A stand-in for the table of UCI Student Performance: independent attributes with plausible frequencies, for two
+schools that differ in their pupils and in the level of their grades, with one sparse linear truth.
 
-The grade is a school's baseline plus EFFECTS of eight predictors, plus noise, rounded and kept within 0 … 20. All
-frequencies and effects are assumed: of the size seen in the real table, and of its signs. The real table has two
-things that this one has not: dependence between attributes, and a heap of pupils with grade 0.
+The grade is a school's baseline plus EFFECTS of eight predictors plus noise, rounded and clipped to 0 … 20. All
+frequencies and effects are assumed, with the sizes and signs seen in the real table. Unlike the real table, this one
+has no dependence between attributes and no excess of pupils with grade 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ _JOBS = ("at_home", "health", "other", "services", "teacher")
 _SCALE = (1, 2, 3, 4, 5)
 
 
-def _law(levels: Sequence, *weights: float) -> dict[str, float]:
+def _law(levels: Iterable[object], *weights: float) -> dict[str, float]:
     return {str(level): weight for level, weight in zip(levels, weights, strict=True)}
 
 
@@ -24,7 +24,7 @@ def _yes(probability: float) -> dict[str, float]:
     return {"no": 1 - probability, "yes": probability}
 
 
-#: attribute → level → frequency, in the first school
+#: attribute → level → frequency in the first school, in the order of the file's columns
 FREQUENCIES: dict[str, dict[str, float]] = {
     "sex": _law("FM", 0.57, 0.43),
     "age": _law(range(15, 20), 0.18, 0.27, 0.28, 0.22, 0.05),
@@ -55,7 +55,7 @@ FREQUENCIES: dict[str, dict[str, float]] = {
     "Walc": _law(_SCALE, 0.38, 0.23, 0.19, 0.13, 0.07),
     "health": _law(_SCALE, 0.14, 0.12, 0.19, 0.17, 0.38),
 }
-#: where the second school's pupils differ: they live further out, and their parents went to school for less long
+#: where the second school's pupils differ: they live further out, and their parents have less schooling
 SECOND_SCHOOL = {
     "address": _law("UR", 0.5, 0.5),
     "Medu": _law(range(5), 0.01, 0.33, 0.32, 0.18, 0.16),
@@ -64,7 +64,7 @@ SECOND_SCHOOL = {
     "higher": _yes(0.82),
     "internet": _yes(0.63),
 }
-#: what the grade depends on, a number's effect a unit and a level's against its reference; all else has none
+#: predictor → effect on the grade: per unit of a number, or of a level against its reference; all others have none
 EFFECTS = {
     "failures": -1.4,
     "higher_yes": 1.7,
@@ -80,7 +80,7 @@ NOISE = 2.4
 
 
 def student_table(rng: np.random.Generator, pupils: Sequence[int], columns: Sequence[str]) -> list[list[str]]:
-    """Rows of cells in the order of `columns`, `pupils` many of each school, as in the file."""
+    """Rows of cells in the order of `columns`, with `pupils` rows per school, as in the file."""
     schools = [
         _school(rng, "GP", pupils[0], FREQUENCIES, BASELINES[0]),
         _school(rng, "MS", pupils[1], FREQUENCIES | SECOND_SCHOOL, BASELINES[1]),
@@ -90,18 +90,16 @@ def student_table(rng: np.random.Generator, pupils: Sequence[int], columns: Sequ
 
 def _school(
     rng: np.random.Generator, name: str, pupils: int, frequencies: Mapping[str, Mapping[str, float]], baseline: float
-) -> dict[str, Sequence[str]]:
+) -> dict[str, list[str]]:
     cells = {
         attribute: rng.choice(np.array(list(law)), size=pupils, p=np.array(list(law.values())) / sum(law.values()))
         for attribute, law in frequencies.items()
     }
-    cells["absences"] = (2 * (rng.geometric(0.35, pupils) - 1)).astype(
-        str
-    )  # assumed: mostly counted by the day, in twos
+    cells["absences"] = (2 * (rng.geometric(0.35, pupils) - 1)).astype(str)  # assumed: mostly whole days, two each
     final = baseline + rng.normal(0.0, NOISE, pupils)
     for predictor, effect in EFFECTS.items():
         attribute, _, level = predictor.partition("_")
         final += effect * (cells[attribute] == level if level else cells[attribute].astype(float))
-    before = {"G1": final + rng.normal(0.0, 1.4, pupils), "G2": final + rng.normal(0.0, 1.1, pupils), "G3": final}
-    grades = {grade: np.clip(np.rint(values), 0, 20).astype(int).astype(str) for grade, values in before.items()}
-    return {"school": [name] * pupils} | {k: v.tolist() for k, v in (cells | grades).items()}
+    grades = {"G1": final + rng.normal(0.0, 1.4, pupils), "G2": final + rng.normal(0.0, 1.1, pupils), "G3": final}
+    cells |= {grade: np.clip(np.rint(values), 0, 20).astype(int).astype(str) for grade, values in grades.items()}
+    return {"school": [name] * pupils} | {column: values.tolist() for column, values in cells.items()}

@@ -3,60 +3,60 @@
 from __future__ import annotations
 
 import pandas as pd
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedrepro.evidence.tables import final, rows
-from fedrepro.report.plotting import COLOURS, PUBLISHED, band, figure, log_axis
+from fedrepro.evidence.tables import Tables, final, rows
+from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, band, figure, log_axis
 from fedrepro.studies.sgld.measures import DELTA
 
-Tables = dict[str, pd.DataFrame]
-Drawn = tuple[Figure, pd.DataFrame]
 BLUE, RED, GREEN = COLOURS[:3]  # the paper: baseline blue, ours red
 Arm = tuple[str, str, str, str, str]  # label, algorithm, setting, colour, line
 
 
 def fig6_low(tables: Tables) -> Drawn:
-    """Fig. 6, upper: training loss with little noise beside FedPD, and the difference to FedPD seed by seed."""
-    softmax = [
+    """Fig. 6, upper: training loss of low noise and of FedPD, and the difference to FedPD seed by seed."""
+    softmax: list[Arm] = [
         ("FedPD", "fedpd", "server start", BLUE, "-"),
         ("FedPD, own start", "fedpd", "own start", BLUE, ":"),
         ("SGLD, Algorithm 2", "fed_sgld", "decreasing", RED, "-"),
         ("SGLD, fixed steps", "fed_sgld", "fixed", GREEN, "--"),
     ]
-    network = [
-        ("FedPD", "fedpd", "", BLUE, "-"),
-        ("SGLD, Algorithm 2", "fed_sgld", "low decreasing", RED, "-"),
-        ("SGLD, fixed steps", "fed_sgld", "low fixed", GREEN, "--"),
-    ]
+    network = [(*arm[:2], f"low {arm[2]}", *arm[3:]) for arm in softmax[2:]]
     against = {"SGLD, Algorithm 2": "FedPD", "SGLD, fixed steps": "FedPD"}
-    return _fig6(tables["low"], tables["mlp"], softmax, network, against)
+    return _fig6(tables["low"], tables["mlp"], softmax, [("FedPD", "fedpd", "", BLUE, "-"), *network], against)
 
 
 def fig6_high(tables: Tables) -> Drawn:
-    """Fig. 6, lower: training loss with much noise, with and without averaging; the difference at equal steps."""
-    arms = [
+    """Fig. 6, lower: training loss of high noise, with and without averaging; the difference at equal steps."""
+    arms: list[Arm] = [
         ("noise, decreasing steps", "fedpd_noisy", "decreasing", BLUE, "-"),
         ("SGLD, Algorithm 2", "fed_sgld", "decreasing", RED, "-"),
         ("noise, fixed steps", "fedpd_noisy", "fixed", BLUE, "--"),
         ("SGLD, fixed steps", "fed_sgld", "fixed", GREEN, "--"),
     ]
-    network = [(label, method, f"high {setting}", *look) for label, method, setting, *look in arms]
+    network = [(*arm[:2], f"high {arm[2]}", *arm[3:]) for arm in arms]
     against = {"SGLD, Algorithm 2": "noise, decreasing steps", "SGLD, fixed steps": "noise, fixed steps"}
     return _fig6(tables["high"], tables["mlp"], arms, network, against)
 
 
-def _fig6(softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm], of_network: list[Arm], against: dict) -> Drawn:
+def _fig6(
+    softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm], of_network: list[Arm], against: dict[str, str]
+) -> Drawn:
     """Losses above, differences `against` another arm below, for two steps of softmax regression and the network."""
     panels = [
-        ("softmax, η = 0.05", softmax, [(a, b, f"{c},lr=0.05", *look) for a, b, c, *look in arms]),
-        ("softmax, η = 0.01", softmax, [(a, b, f"{c},lr=0.01", *look) for a, b, c, *look in arms]),
-        ("network, η = 0.05", network, of_network),
+        (f"softmax, η = {lr}", softmax, [(*arm[:2], f"{arm[2]},lr={lr}", *arm[3:]) for arm in arms])
+        for lr in (0.05, 0.01)
     ]
+    panels.append(("network, η = 0.05", network, of_network))
     fig, axes = figure(2, 3, width=9.4, height=2.6, sharex=True)
     summaries = []
     for (upper, lower), (title, table, own) in zip(axes.T, panels, strict=True):
-        curves = {label: _losses(table, method, setting) for label, method, setting, *_ in own}
+        losses = rows(table, "loss", split="train", client=-1)
+        curves = {
+            label: rows(losses, "loss", algorithm=method, setting=setting)[["seed", "round", "value"]]
+            for label, method, setting, *_ in own
+        }
+        reach = 1e-9  # of the differences, without the spikes of the first rounds
         for label, _, _, colour, line in own:
             summary = band(upper, curves[label], "round", label, colour, linestyle=line)
             summaries.append(summary.assign(panel=title, arm=label, shown="loss"))
@@ -65,27 +65,20 @@ def _fig6(softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm], of_netw
                 gap = gap.assign(value=gap["value"] - gap["value_other"])
                 summary = band(lower, gap, "round", label, colour, linestyle=line)
                 summaries.append(summary.assign(panel=title, arm=f"{label} − {against[label]}", shown="difference"))
+                late = summary[summary["round"] > summary["round"].max() / 4]
+                reach = max(reach, late["high"].max(), -late["low"].min())
         upper.set_title(title)
         log_axis(upper, "y")
         lower.axhline(0, color="#555555", linewidth=0.8)
-        late = _late(summaries, title)
-        lower.set(xlabel="round", ylim=late)
+        lower.set(xlabel="round", ylim=(-1.15 * reach, 1.15 * reach))
     axes[0, 0].set_ylabel("training loss")
     axes[1, 0].set_ylabel("less the baseline's\n(below 0: better)")
     axes[0, 0].legend(loc="upper right", fontsize=7)
     return fig, pd.concat(summaries, ignore_index=True)
 
 
-def _late(summaries: list[pd.DataFrame], panel: str) -> tuple[float, float]:
-    """An axis for the differences of a panel that leaves out the spikes of the first rounds."""
-    drawn = pd.concat([s for s in summaries if (s["panel"] == panel).all() and (s["shown"] == "difference").all()])
-    drawn = drawn[drawn["round"] > drawn["round"].max() / 4]
-    reach = 1.15 * max(drawn["high"].max(), -drawn["low"].min(), 1e-9)
-    return -reach, reach
-
-
 def smoothness(tables: Tables) -> Drawn:
-    """Round-to-round roughness of the training loss, trend removed, of every arm and seed."""
+    """Roughness of the training loss, for each arm and seed."""
     found = []
     for name, title in (("low", "low noise, β = 1e-4"), ("high", "high noise, β = 0.5")):
         own = rows(tables[name], "roughness")
@@ -112,7 +105,7 @@ def smoothness(tables: Tables) -> Drawn:
 
 
 def sensitivity(tables: Tables) -> Drawn:
-    """Late training loss and test accuracy over each of the open settings, the others held."""
+    """Late training loss and test accuracy over each of the open settings, with the others fixed."""
     table = tables["sensitivity"]
     panels = {
         "averaging weight σ": {"0": "average 0", "0.5": "average 50", "0.9": "base", "0.99": "average 99"},
@@ -126,20 +119,18 @@ def sensitivity(tables: Tables) -> Drawn:
         places = {setting: x for x, setting in enumerate(settings.values())}
         for ax, metric, split, colour in ((upper, "late_loss", "derived", RED), (lower, "accuracy", "test", BLUE)):
             own = final(table, metric, split=split)
-            own = own[own["setting"].isin(places)]
-            own = own.assign(x=own["setting"].map(places))
+            own = own.assign(x=own["setting"].map(places)).dropna(subset="x")
             summary = band(ax, own, "x", colour=colour, marker="o", markersize=3)
             summaries.append(summary.assign(x=list(settings), setting=label, metric=metric))
         log_axis(upper, "y")
-        lower.set(xlabel=label, xticks=range(len(settings)))
-        lower.set_xticklabels(list(settings))
+        lower.set(xlabel=label, xticks=range(len(settings)), xticklabels=list(settings))
     axes[0, 0].set_ylabel("late training loss")
     axes[1, 0].set_ylabel("test accuracy")
     return fig, pd.concat(summaries, ignore_index=True)
 
 
 def privacy(tables: Tables) -> Drawn:
-    """ε a node after the run over the noise, and the accuracy at that noise."""
+    """ε per node after the run over the noise, and the accuracy at that noise."""
     table = tables["privacy"]
     nodes = {
         "epsilon_smallest_node": ("node with least data", RED),
@@ -176,7 +167,7 @@ def _over_beta(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def contraction(tables: Tables) -> Drawn:
-    """The distance of two coupled runs over rounds, as a share of the distance at the start, every seed."""
+    """The distance of two coupled runs over rounds, as a share of the distance at the start, for each seed."""
     fig, axes = figure(1, 2, width=7.6, height=2.9, sharey=True)
     drawn = []
     for ax, (name, title) in zip(axes[0], (("contraction", "softmax"), ("contraction_mlp", "network")), strict=True):
@@ -198,23 +189,12 @@ def contraction(tables: Tables) -> Drawn:
 
 
 def fixed_point(tables: Tables) -> pd.DataFrame:
-    """How near the runs of low noise end to λ_i + ∇F_i = 0 and Σ λ_i = 0, and how often they clipped."""
-    columns = {
-        "residual": "‖λ + ∇F‖",
-        "relative_residual": "‖λ + ∇F‖/‖∇F‖",
-        "dual_sum": "‖Σλ‖/Σ‖λ‖",
-        "clipped": "share clipped",
-    }
-    found = []
+    """Distance of the low-noise runs' ends from λ_i + ∇F_i = 0 and Σ λ_i = 0, and the share of clipped steps."""
+    columns = {"residual": "‖λ + ∇F‖", "relative_residual": "‖λ + ∇F‖/‖∇F‖"}
+    columns |= {"dual_sum": "‖Σλ‖/Σ‖λ‖", "clipped": "share clipped"}
+    lines = []
     for (method, setting), own in tables["low"].groupby(["algorithm", "setting"], sort=False):
-        line = {"method": method, "setting": setting}
-        for metric, label in columns.items():
-            last = final(own, metric)["value"]
-            line[label] = f"{last.mean():.3f} ± {last.std():.3f}"
-        found.append(line)
-    return pd.DataFrame(found)
-
-
-def _losses(table: pd.DataFrame, algorithm: str, setting: str) -> pd.DataFrame:
-    own = rows(table, "loss", algorithm=algorithm, setting=setting, split="train", client=-1)
-    return own[["seed", "round", "value"]]
+        ends = {label: final(own, metric)["value"] for metric, label in columns.items()}
+        shown = {label: f"{end.mean():.3f} ± {end.std():.3f}" for label, end in ends.items()}
+        lines.append({"method": method, "setting": setting, **shown})
+    return pd.DataFrame(lines)

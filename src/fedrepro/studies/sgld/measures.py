@@ -1,12 +1,11 @@
-"""Federated SGLD: where the loss curves end and how rough they are, the privacy account, how coupled runs contract.
+"""Federated SGLD: ends and roughness of the loss curves, the privacy account, the contraction of coupled runs.
 
-- late_loss: mean training loss over the last tenth of the rounds (of those that were evaluated).
-- generalisation_gap: the same of the test loss, less late_loss.
-- roughness: what a curve does from round to round once its trend is taken away (fedrepro.evidence.roughness): of the training loss
-  over the last two thirds of the rounds.
-- epsilon_smallest_node, …_median_node, …_largest_node: ε(δ) after the run (fedrepro.studies.sgld.privacy), of the nodes with least,
-  median and most data; epsilon_each_record: of the median node, had each record's gradient been clipped instead.
-- contraction_first, contraction_second: −log of the factor by which the distance of coupled runs changes in a round,
+- late_loss: mean training loss over the last tenth of the rounds (of those evaluated).
+- generalisation_gap: the same of the test loss, minus late_loss.
+- roughness: of the training loss over the last two thirds of the rounds (fedrepro.evidence.roughness).
+- epsilon_smallest_node, …_median_node, …_largest_node: ε(δ) after the run (privacy.py), for the nodes with least,
+  median and most data; epsilon_each_record: for the median node, if each record's gradient were clipped instead.
+- contraction_first, contraction_second: −log of the factor per round by which the distance of coupled runs changes,
   over the first and the second half of the run; distance_left: the last distance over the first.
 """
 
@@ -27,7 +26,7 @@ LATE = 0.1
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
-    """All of the above that the runs of a table allow."""
+    """All measures above that the table's runs allow."""
     found: dict[str, list[dict]] = {}
     for run, frame in table.groupby(RUN, sort=False):
         last = int(frame["round"].max())
@@ -37,12 +36,15 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def contraction(distances: np.ndarray) -> float:
-    """−log of the mean factor from one to the next."""
+    """−log of the mean factor from one distance to the next."""
     return float(-math.log(distances[-1] / distances[0]) / (len(distances) - 1))
 
 
 def _curve(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    losses, test = (_losses(frame, split) for split in ("train", "test"))
+    keep = (frame["metric"] == "loss") & (frame["client"] == -1)  # the mean over the nodes
+    losses, test = (
+        frame[keep & (frame["split"] == split)].set_index("round")["value"].sort_index() for split in ("train", "test")
+    )
     late = losses.index > (1 - LATE) * losses.index[-1]
     yield "late_loss", float(losses[late].mean())
     if len(test) == len(losses):
@@ -53,20 +55,13 @@ def _curve(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:
             yield "roughness", rough
 
 
-def _losses(frame: pd.DataFrame, split: str) -> pd.Series:
-    """The mean loss over the nodes, by round."""
-    keep = (frame["metric"] == "loss") & (frame["split"] == split) & (frame["client"] == -1)
-    return frame[keep].set_index("round")["value"].sort_index()
-
-
 def _account(frame: pd.DataFrame, rounds: int) -> Iterator[tuple[str, float]]:
     steps = frame[frame["metric"] == "step_size"].sort_values("step")["value"].to_numpy()
     if not len(steps):
         return
-    beta, clip, batch = (
-        float(frame.loc[frame["metric"] == name, "value"].iloc[0]) for name in ("beta", "clip", "batch")
-    )
-    sizes = np.sort(frame.loc[frame["metric"] == "samples", "value"].to_numpy())
+    values = frame.set_index("metric")["value"]
+    beta, clip, batch = (float(values[[name]].iloc[0]) for name in ("beta", "clip", "batch"))
+    sizes = np.sort(values[["samples"]].to_numpy())
     nodes = {"smallest": sizes[0], "median": sizes[len(sizes) // 2], "largest": sizes[-1]}
     multipliers = noise_multipliers(steps, beta, sensitivity(clip, batch, WHOLE_BATCH))
     yield "noise_multiplier", float(np.mean(multipliers))

@@ -6,19 +6,22 @@ steps W ← A·W over the graph of the servers (5), and the broadcast. Client k 
 Choices where the paper is silent: A has Metropolis weights, which are doubly stochastic on any graph; γ is a
 fraction of 1/(L·T_C), the limit of Theorem 1, unless it is given. The box's inclusive loop bounds would run
 T_C + 1 and T_S + 1 steps; the text's T_C and T_S are used. Beyond the paper: after round `lost_at` a server
-(with its clients) or a link is lost, and the others go on over what is left of the graph.
+(with its clients) or a link is lost, and the others continue on the rest of the graph.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Metric, Trial
+from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params, Uploads
 from fedrepro.errors import UserError
 from fedrepro.studies.dfl.consensus import check_graph, contraction, furthest, mixing, server_distances
 
@@ -38,7 +41,7 @@ class DFL(FedAvg):
     lost_at: int | None = None
     lost_server: int | None = None
     lost_link: list[int] | None = None
-    record: str = "summary"  # servers: their values before and after consensus; steps: in the first epochs, at each
+    record: str = "summary"  # servers: also values before and after consensus; steps: in the first epochs at each step
 
     server_only = frozenset(
         ["servers", "server_steps", "graph", "edges", "step_fraction", "lost_at", "lost_server", "lost_link", "record"]
@@ -50,7 +53,7 @@ class DFL(FedAvg):
         )
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.servers >= 1, "servers", "at least one server is needed")
         self.require(self.server_steps >= 1, "server_steps", "T_S must be at least 1, or the servers never agree")
@@ -70,7 +73,7 @@ class DFL(FedAvg):
         for key in ("lost_server", "lost_link"):
             self.require(getattr(self, key) is None or self.lost_at is not None, key, "lost_at must say when")
 
-    def resolve(self, problem):
+    def resolve(self, problem: Problem) -> Self:
         clients = len(problem.federation)
         if clients % self.servers:
             raise UserError(f"DFL: servers = {self.servers} does not divide the {clients} clients")
@@ -83,22 +86,22 @@ class DFL(FedAvg):
             raise UserError(f"DFL: gamma = {gamma:.6g} is not below 1/(L·T_C) = {limit:.6g}, as Theorem 1 requires")
         return replace(self, gamma=gamma)
 
-    def step(self, batches, t):
+    def step(self, batches: Batches, t: int) -> float:
         return self.gamma
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         size = len(problem.federation) // self.servers  # N
         return {"servers": [w] * self.servers, "size": size, "alive": list(range(self.servers))}
 
-    def participants(self, state, clients):
+    def participants(self, state: State, clients: np.ndarray) -> np.ndarray:
         if len(state["alive"]) == self.servers:
             return clients
         return clients[np.isin(clients // state["size"], state["alive"])]
 
-    def message(self, state, client):
+    def message(self, state: State, client: int) -> Any:
         return state["servers"][client // state["size"]]
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads, cohort: Cohort) -> State:
         alive, size = state["alive"], state["size"]
         if not alive:
             return state
@@ -116,19 +119,18 @@ class DFL(FedAvg):
         remaining = [i for i in alive if i != lost]
         return {**state, "servers": servers, "alive": remaining, "acted": alive, "values": torch.stack(values)}
 
-    def model(self, state, local, client):
+    def model(self, state: State, local: Any, client: int) -> Params:
         return state["servers"][max(client, 0) // state["size"]]
 
     def _mixing(self, alive: list[int], round: int) -> torch.Tensor:
-        lost = self.lost_link and self.lost_at is not None and round >= self.lost_at
-        edges = tuple(map(tuple, self.edges)) if self.edges else None
-        return mixing(self.servers, self.graph, edges, tuple(alive), tuple(self.lost_link) if lost else None)
+        lost = tuple(self.lost_link) if self.lost_link and self.lost_at is not None and round >= self.lost_at else None
+        return mixing(self.servers, self.graph, tuple(map(tuple, self.edges or [])), tuple(alive), lost)
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         q = problem.quadratics
         if q is None:
             return
-        acted = state.get("acted", state["alive"])
+        acted = state["acted"] if "acted" in state else state["alive"]
         w = torch.stack([state["servers"][i].flatten() for i in acted])  # [M, d]
         held = None
         if len(acted) < self.servers:
@@ -137,22 +139,19 @@ class DFL(FedAvg):
         yield Metric("alive", len(state["alive"]), "server")
         if round == 0:
             mu, smoothness = q.spectrum()
-            yield Metric("mu", mu)
-            yield Metric("L", smoothness)
-            yield Metric("gamma", self.gamma)
-            yield Metric("servers", self.servers)
-            yield Metric("client_steps", problem.steps)
-            # a server's messages in an epoch: to and from its clients, and at every consensus step its neighbours
-            degree = int((self._mixing(state["alive"], 0) > 0).sum(1).max()) - 1
-            yield Metric("messages", 2 * state["size"] + 2 * self.server_steps * degree)
-            yield Metric("sigma_A", contraction(self._mixing(state["alive"], 0), self.server_steps))
+            a = self._mixing(state["alive"], 0)
+            degree = int((a > 0).sum(1).max()) - 1
+            facts = {"mu": mu, "L": smoothness, "gamma": self.gamma, "servers": self.servers}
+            # messages per server and epoch: to and from its clients, and its neighbours at every consensus step
+            facts |= {"client_steps": problem.steps, "messages": 2 * state["size"] + 2 * self.server_steps * degree}
+            for name, value in {**facts, "sigma_A": contraction(a, self.server_steps)}.items():
+                yield Metric(name, value)
         else:
             before = state["values"][0]
             yield Metric("gap_before", furthest(before, before.mean(0)), "server")
         if self.record != "summary" and round > 0:
             every = self.record == "steps" and round <= DETAILED_EPOCHS
-            steps = range(self.server_steps + 1) if every else (0, self.server_steps)
-            for step in steps:
+            for step in range(self.server_steps + 1) if every else (0, self.server_steps):
                 for server, row in zip(acted, state["values"][step].tolist(), strict=True):
                     for j, value in enumerate(row):
                         yield Metric(f"w{j}", value, "server", group=f"server {server}", step=step)

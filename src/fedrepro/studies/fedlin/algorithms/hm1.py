@@ -8,32 +8,36 @@ devices and none between components. A round, from Θ and Ω:
     line 8   device, once:     θ ← θ − 2η₂ p_k
     line 11  server:           Ω ← (1 − α) Ω + (α/d) ΘᵀΘ,  Ω₀ = I
 
-What the box leaves open or gets wrong, and what is done:
-- Line 6 has the sum over samples. With the stated η₂ = 0.01 this diverges from n of about 100 on, so `gradient: mean`
+Where the box is open or wrong:
+- Line 6 has the sum over samples. With the stated η₂ = 0.01 this diverges for n above about 100, so `gradient: mean`
   is the default; `sum` is the box. (With mini-batches `sum` is n times the batch's mean.)
 - Lines 6 and 8 share η₂ = η₁/σ², and line 6 runs T times for each line 8. In the limit of small steps a fixed point
   solves (T/n) X(Y − Xᵀθ_k) = p_k, or T X(Y − Xᵀθ_k) = p_k with sums: the posterior mode as if σ² were n/T, or 1/T.
-  `prior: map` gives line 8 the weight Tσ²/n (Tσ² with sums), σ² the true one: the model's own mode. `prior: none`
-  leaves line 8 out: T·C steps on every device alone, the thesis' Separate.
-- Ω stays invertible only through (1 − α)^c I; with α = 0.9 it is singular to working precision after 15 rounds. What is
-  inverted is Ω + jitter · mean(diag Ω) · I; Ω itself is kept as it is.
-- `omega: true` inverts the Ω that made the data instead of the learned one, as the released script does.
-- `kept`, if given, replaces 1 − α (the released C-MAPSS code has 0.8 beside α = 0.8, which is not convex).
+  `prior: map` gives line 8 the weight Tσ²/n (Tσ² with sums) with the true σ²: the model's own mode. `prior: none` omits
+  line 8: T·C steps on every device alone, the thesis' Separate.
+- Ω stays invertible only through (1 − α)^c I; with α = 0.9 it is singular to working precision after 15 rounds. The
+  inverse is of Ω + jitter · mean(diag Ω) · I; Ω itself is unchanged.
+- `omega: true` inverts the Ω behind the data instead of the learned one, as the released script does.
+- `kept`, if given, replaces 1 − α (the released C-MAPSS code has 0.8 with α = 0.8, which is not convex).
 - `start: own` takes each device's own random start; `common` the one model that all methods start from.
 - Devices that do not take part keep θ_k (line 10).
-With several independent outputs (models/linear_outputs.py) each has an Ω of its own.
+With several independent outputs (models/linear_outputs.py) each has its own Ω.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric, Trial
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params, Uploads
+from fedrepro.core.task import Task
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.linear.covariance import parameter_errors, pulls, updated
 
@@ -53,7 +57,7 @@ class HM1(Algorithm):
     server_only = frozenset(["alpha", "kept", "jitter", "gradient", "prior", "omega", "start", "record"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.01}, {"lr": 0.02, "gradient": "sum", "alpha": 0.5}))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.require(self.lr > 0, "lr", "the step must be positive")
         self.require(0 <= self.alpha <= 1, "alpha", "must lie in [0, 1]")
         self.require(self.kept is None or 0 <= self.kept <= 1, "kept", "must lie in [0, 1]")
@@ -67,27 +71,26 @@ class HM1(Algorithm):
         ):
             self.require(getattr(self, key) in valid, key, f"one of {', '.join(valid)}")
 
-    def resolve(self, problem):
+    def resolve(self, problem: Problem) -> Self:
         for key, value, fact in (("omega", "true", "omega"), ("prior", "map", "sigma")):
             if getattr(self, key) == value and fact not in problem.federation.facts:
                 raise UserError(f"HM1: {key} = '{value}': this data set does not know its true {fact}")
         return self
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         clients = len(problem.federation)
-        own = self.start == "own" and problem.initial is not None
-        theta = torch.stack([(problem.initial(k) if own else w).flatten() for k in range(clients)])  # [K, P]
+        own = problem.initial if self.start == "own" else None
+        theta = torch.stack([(own(k) if own else w).flatten() for k in range(clients)])  # [K, P]
         outputs = problem.task.model.outputs_apart
         omega = torch.eye(clients).to(theta).repeat(outputs, 1, 1)  # [S, K, K]
         if self.prior == "none":
-            omega = theta.new_zeros(0)  # there is none
+            omega = theta.new_zeros(0)
         elif self.omega == "true":
             omega = torch.from_numpy(problem.federation.facts["omega"]).to(theta).expand(outputs, clients, clients)
-        state = {"like": w, "theta": theta, "omega": omega}
-        return {**state, "sent": self._sent(theta, omega)}
+        return {"like": w, "theta": theta, "omega": omega, "sent": self._sent(theta, omega)}
 
-    def init_client(self, problem, client, w):
-        """Factors of lines 6 and 8, where the device needs any: what it knows of its own n and σ²."""
+    def init_client(self, problem: Problem, client: int, w: Params) -> Any:
+        """Factors of lines 6 and 8 that depend on the device's n and σ²; None if there are none."""
         if self.gradient == "mean" and self.prior != "map":
             return None
         size, steps = int(problem.federation.train.sizes[client]), problem.steps
@@ -98,10 +101,10 @@ class HM1(Algorithm):
             weights = (steps * likelihood * variances / max(size, 1)).tolist()
         return next(iter(w.values())).new_tensor([likelihood, *weights])
 
-    def messages(self, state, clients):
+    def messages(self, state: State, clients: np.ndarray) -> Iterable[Any]:
         return state["sent"][torch.from_numpy(clients)].unbind(0)  # [2, P] each: θ_k and p_k
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         theta, pull = map(task.parameters().unflatten, message)
         first = second = 2 * self.lr
         if local is not None:
@@ -110,7 +113,7 @@ class HM1(Algorithm):
             theta = theta.add(task.gradient(theta, batch), alpha=-first)
         return theta.add(pull, alpha=-second).flatten(), local
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads, cohort: Cohort) -> State:
         theta = state["theta"].clone()
         theta[torch.from_numpy(cohort.clients)] = uploads.stack()  # line 10
         omega = state["omega"]
@@ -118,10 +121,10 @@ class HM1(Algorithm):
             omega = updated(omega, theta, 1 - self.alpha if self.kept is None else self.kept, self.alpha)  # line 11
         return {**state, "theta": theta, "omega": omega, "sent": self._sent(theta, omega)}
 
-    def model(self, state, local, client):
+    def model(self, state: State, local: Any, client: int) -> Params:
         return state["like"].unflatten(state["theta"][max(client, 0)])
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         yield from parameter_errors(state["theta"], problem.federation.facts)
         if self.record == "condition" and self.prior != "none":
             eigenvalues = torch.linalg.eigvalsh(state["omega"])
@@ -129,6 +132,6 @@ class HM1(Algorithm):
             yield Metric("omega_largest", eigenvalues[..., -1].max().item(), "server")
 
     def _sent(self, theta: Tensor, omega: Tensor) -> Tensor:
-        """What line 2 sends to each device: [K, 2, P]."""
+        """The messages of line 2: [K, 2, P]."""
         p = torch.zeros_like(theta) if self.prior == "none" else pulls(theta, omega, self.jitter)
         return torch.stack([theta, p], dim=1)

@@ -10,36 +10,39 @@ parameters. A round:
     line 10   server:  q ← q · Π_k Δq_k^η
 
 `prior`: lasso, ridge, ridge_printed (§3.4.3; linear/gibbs.py), φ = (log λ, log σ²), each N(0, prior_sd²); normal and
-normal_shared (§3.4.1; linear/hierarchy.py), φ = (μ, log τ), each N(0, 1). The draws of θ_k, which (3.10) has along with
-φ's, are its posterior: their mean predicts, their quantiles are the credible intervals.
+normal_shared (§3.4.1; linear/hierarchy.py), φ = (μ, log τ), each N(0, 1). The draws of θ_k in (3.10) are its posterior:
+their mean predicts, their quantiles are the credible intervals.
 
-What the box leaves open or gets wrong, and what is done:
+Where the box is open or wrong:
 - Line 6 leaves "obtain new r_k, Q_k" open: they are tilted − cavity, so that Δ_k = tilted − q.
-- η is in the header of the box and nowhere else: here it is the damping, `damping` falling to `damping_last` over
-  `anneal` rounds, and smaller where q or a cavity would not stay positive definite (linear/ep.py).
-- That needs all sites, so the server keeps them (it has seen every Δ_k) and sends each device its own back with q.
-- A device without samples, or whose draws are too few for a covariance, leaves its site alone (Δ = 0).
-- σ in §3.4.3 is the noise sd; only σ/λ would be known otherwise. In the hierarchy σ_k is not part of φ: a device with
-  more samples than predictors takes its residuals', others that of all devices; `noise` (a sd) replaces it.
-- The first fifth of a round's sweeps is left out; chains go on where they stopped in the round before.
-- `predict: selected` predicts with 0 for coefficients whose 90 % interval covers 0 (§3.6.1).
+- η appears only in the header of the box. Here it is the damping: `damping` falls to `damping_last` over `anneal`
+  rounds, and is smaller where q or a cavity would not stay positive definite (linear/ep.py).
+- That needs all sites, so the server keeps them (it has seen every Δ_k) and sends each device its site with q.
+- A device without samples, or with too few draws for a covariance, leaves its site unchanged (Δ = 0).
+- σ in §3.4.3 is the noise sd; otherwise only σ/λ would be identified. In the hierarchy σ_k is not part of φ: a device
+  with more samples than predictors takes it from its residuals, others from all devices'; `noise` (a sd) replaces it.
+- The first fifth of a round's sweeps is dropped; chains continue from the round before.
+- `predict: selected` sets coefficients whose 90 % interval covers 0 to 0 (§3.6.1).
 The engine's steps of a round are sweeps of `chains` chains, or pairs of draws in `chains` columns.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric, Trial
-from fedrepro.core.params import Params
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial
+from fedrepro.core.federation import Batches
+from fedrepro.core.params import Params, Uploads
+from fedrepro.core.task import Task
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.linear import ep, gibbs, hierarchy
-from fedrepro.studies.fedlin.linear.devices import SCALINGS, Scale, Statistics, scale_of, statistics
+from fedrepro.studies.fedlin.linear.devices import SCALINGS, Scale, Statistics, check_scaling, scale_of, statistics
 from fedrepro.studies.fedlin.linear.posterior import QUANTILES, included, phi_truth, report, weighted_quantiles
 
 HIERARCHIES = ("normal", "normal_shared")
@@ -67,7 +70,7 @@ class HM2EP(Algorithm):
         gradients=0,
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         names = {"prior": (*gibbs.PENALTIES, *HIERARCHIES), "scaling": SCALINGS, "predict": ("all", "selected")}
         for key, valid in names.items():
             self.require(getattr(self, key) in valid, key, f"one of {', '.join(valid)}")
@@ -79,44 +82,33 @@ class HM2EP(Algorithm):
         self.require(self.noise >= 0, "noise", "must not be negative")
 
     def dimension(self, predictors: int) -> int:
-        """Of φ."""
+        """The dimension of φ."""
         return {"normal": 2 * predictors, "normal_shared": predictors + 1}.get(self.prior, 2)
 
-    def noise_width(self, parameters):
+    def noise_width(self, parameters: int) -> int:
         return self.chains * (4 * parameters if self.prior in HIERARCHIES else gibbs.width(parameters))
 
-    def resolve(self, problem):
+    def resolve(self, problem: Problem) -> Self:
         federation = problem.federation
-        if self.scaling != "none" and "numeric" not in federation.facts:
+        check_scaling("HM2EP", self.scaling, federation)
+        most, predictors = federation.train.sizes.max(), federation.train.samples.x.shape[1]
+        if self.prior in HIERARCHIES and not self.noise and most <= predictors:
             raise UserError(
-                f"HM2EP: scaling = '{self.scaling}': this data set does not say which predictors are numbers"
+                f"HM2EP: noise = 0: σ cannot be estimated, as no device has more samples ({most}) than predictors "
+                f"({predictors}); give it"
             )
-        if self.prior in HIERARCHIES and not self.noise:
-            sizes, predictors = federation.train.sizes, federation.train.samples.x.shape[1]
-            if sizes.max() <= predictors:
-                raise UserError(
-                    f"HM2EP: noise = 0: σ cannot be estimated, as no device has more samples ({sizes.max()}) than "
-                    f"predictors ({predictors}); give it"
-                )
         return self
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         devices, x = len(problem.federation), problem.federation.train.samples.x
         D = self.dimension(x.shape[1])
         sd = x.new_ones(D) if self.prior in HIERARCHIES else x.new_full((D,), self.prior_sd)
         prior = Params(r=x.new_zeros(D), Q=torch.diag(sd**-2))
-        sites = Params({name: torch.stack([part] * devices) for name, part in ep.flat(D, x).items()})
-        return {
-            "w": w,
-            "prior": prior,
-            "sites": sites,
-            "q": ep.total(prior, sites),
-            "round": 0,
-            "used": 0.0,
-            "failed": 0,
-        }
+        sites = Params(r=x.new_zeros(devices, D), Q=x.new_zeros(devices, D, D))
+        state = {"w": w, "prior": prior, "sites": sites, "q": ep.total(prior, sites)}
+        return {**state, "round": 0, "used": 0.0, "failed": 0}
 
-    def init_client(self, problem, client, w):
+    def init_client(self, problem: Problem, client: int, w: Params) -> Any:
         scale, data = self._scaled(problem, client)
         mean = torch.zeros_like(data.moment)
         local = {"data": list(data), "scale": list(scale), "mean": mean, "positive": mean + 0.5}
@@ -125,10 +117,11 @@ class HM2EP(Algorithm):
             return {**local, "variance": self._variance(problem, client, data)}
         return {**local, "chains": list(gibbs.start(data, self.chains))}
 
-    def message(self, state, client):
+    def message(self, state: State, client: int) -> Any:
         return state["q"], Params({name: part[client] for name, part in state["sites"].items()})
 
-    def client_update(self, task, message, local, batches):
+    def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
+        assert batches.noise is not None  # for a noisy method
         q, site = message
         phi, theta, weights, local = self.draw(q, site, local, batches.noise)  # line 5
         tilted, sound = ep.tilted_from_draws(phi, weights, correction=self.prior not in HIERARCHIES)
@@ -139,12 +132,11 @@ class HM2EP(Algorithm):
         return {"delta": delta, "sound": sound.to(q["r"])}, {**local, **posterior}
 
     def draw(self, q: Params, site: Params, local: dict, noise: Tensor) -> tuple[Tensor, Tensor, Tensor, dict]:
-        """(φ [S, D], θ_k [S, d], weights [S], the device's new state) from the tilted distribution."""
+        """(φ [S, D], θ_k [S, d], weights [S], the device's new state): draws of the tilted distribution."""
         data, d = Statistics(*local["data"]), len(local["mean"])
         if self.prior in HIERARCHIES:
-            z, both = noise.reshape(len(noise) * self.chains, -1)[:, : len(q["r"]) + 2 * d].split(
-                [len(q["r"]), 2 * d], 1
-            )
+            D, numbers = len(q["r"]), noise.reshape(len(noise) * self.chains, -1)
+            z, both = numbers[:, :D], numbers[:, D : D + 2 * d]
             z_theta = both.reshape(-1, 2, d).transpose(0, 1).reshape(-1, d)
             return *hierarchy.tilted(data, local["variance"], q, site, z, z_theta), local
         noise = noise[:, : self.chains * gibbs.width(d)]
@@ -154,26 +146,25 @@ class HM2EP(Algorithm):
         weights = torch.full_like(phi[:, 0], 1 / len(phi))
         return phi, theta, weights, {**local, "chains": list(ends)}
 
-    def server_update(self, state, uploads, cohort):
+    def server_update(self, state: State, uploads: Uploads, cohort: Cohort) -> State:
         sent = uploads.stack()
         sites, prior, at = state["sites"], state["prior"], torch.from_numpy(cohort.clients)
-        changes = Params(
-            {name: torch.zeros_like(part).index_copy(0, at, sent["delta"][name]) for name, part in sites.items()}
-        )
+        delta = sent["delta"]
+        changes = Params({n: torch.zeros_like(part).index_copy(0, at, delta[n]) for n, part in sites.items()})
         eta = ep.schedule(state["round"], self.damping, self.damping_last, self.anneal)
         sites, used = ep.damped(prior, sites, changes, eta)
         failed = len(at) - int(sent["sound"].sum())
         new = {"sites": sites, "q": ep.total(prior, sites), "round": state["round"] + 1}
         return {**state, **new, "used": used, "failed": failed}
 
-    def model(self, state, local, client):
+    def model(self, state: State, local: Any, client: int) -> Params:
         if local is None:
             return state["w"]
         chosen = included(local["quantiles"]) if self.predict == "selected" else torch.ones_like(local["mean"])
         theta = torch.where(chosen.bool(), local["mean"], 0)
         return Params(w=Scale(*local["scale"]).raw(theta, state["w"]["w"]))
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         if round == 0:
             yield from phi_truth(self.prior, problem.federation.facts)
         mean, covariance = ep.moments(state["q"])
@@ -183,19 +174,19 @@ class HM2EP(Algorithm):
         yield Metric("damping", state["used"], "server")
         yield Metric("failed_sites", state["failed"], "server")
 
-    def client_metrics(self, problem, local, client):
+    def client_metrics(self, problem: Problem, local: Any, client: int) -> Iterator[Metric]:
         return report(local["mean"], local["quantiles"], local["positive"], problem.federation.facts, client)
 
-    def _variance(self, problem, client: int, data: Statistics) -> Tensor:
-        """σ² of a device of a hierarchy; a fit without any error still has a little."""
+    def _variance(self, problem: Problem, client: int, data: Statistics) -> Tensor:
+        """σ² of a device of a hierarchy, positive even for a perfect fit."""
         if self.noise:
             return torch.full_like(data.n, self.noise**2)
         found = hierarchy.residual_variance([data])
         if found is None:
-            others = (self._scaled(problem, k)[1] for k in range(len(problem.federation)))
-            found = hierarchy.residual_variance(others)
+            found = hierarchy.residual_variance(self._scaled(problem, k)[1] for k in range(len(problem.federation)))
+        assert found is not None  # checked by resolve
         return found.clamp(min=1e-10)
 
-    def _scaled(self, problem, client: int) -> tuple[Scale, Statistics]:
+    def _scaled(self, problem: Problem, client: int) -> tuple[Scale, Statistics]:
         scale = scale_of(problem.federation, client, self.scaling)
         return scale, statistics(*scale.apply(problem.federation.train.full_batch(client)))

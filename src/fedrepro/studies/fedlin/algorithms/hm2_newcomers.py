@@ -1,21 +1,24 @@
-"""HM2 by expectation propagation (hm2_ep.py) with new devices (thesis §3.4.2.1): the last `newcomers` devices take no
-part, and after every round meet what the server knows of φ with their first n samples.
+"""HM2 by expectation propagation (hm2_ep.py) with new devices (thesis §3.4.2.1): the last `newcomers` devices do not
+take part. After every round they combine the server's q(φ) with their first n samples.
 
-- `q(φ)`: the posterior mean of θ given φ at the mean of q, which is E[θ] of eq. (3.10) but for the spread of q;
-- `mean of q`: gradient descent from the mean of μ, as the thesis suggests ("treat the posterior mean of φ as an initial
-  model parameter"), to its end;
+- `q(φ)`: the posterior mean of θ given φ at the mean of q: E[θ] of eq. (3.10) without the spread of q;
+- `mean of q`: the limit of gradient descent from the mean of μ, as the thesis suggests ("treat the posterior mean of φ
+  as an initial model parameter");
 - `limit`: as `q(φ)`, with the true law of θ and the true noise.
-σ is that of the other devices' residuals, or `noise`.
+σ comes from the other devices' residuals, or is `noise`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
+import numpy as np
 import torch
 
-from fedrepro.core.algorithm import Trial
+from fedrepro.core.algorithm import Metric, Problem, State, Trial
+from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.algorithms.hm2_ep import HIERARCHIES, HM2EP
 from fedrepro.studies.fedlin.linear import ep, hierarchy
@@ -34,27 +37,27 @@ class HM2Newcomers(HM2EP):
         gradients=0,
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.prior in HIERARCHIES, "prior", f"one of {', '.join(HIERARCHIES)}")
         self.require(self.newcomers >= 0, "newcomers", "must not be negative")
 
-    def resolve(self, problem):
+    def resolve(self, problem: Problem) -> Self:
         if self.newcomers >= len(problem.federation):
             raise UserError(f"HM2Newcomers: newcomers = {self.newcomers}: there are {len(problem.federation)} devices")
         require_summaries(problem, self.newcomers, "HM2Newcomers")
         return super().resolve(problem)
 
-    def init(self, problem, w):
+    def init(self, problem: Problem, w: Params) -> State:
         old = len(problem.federation) - self.newcomers
         variance = hierarchy.residual_variance(self._scaled(problem, k)[1] for k in range(old))
         noise = self.noise**2 if self.noise or variance is None else float(variance)
         return {**super().init(problem, w), "variance": noise}
 
-    def participants(self, state, clients):
+    def participants(self, state: State, clients: np.ndarray) -> np.ndarray:
         return clients[clients < len(state["sites"]["r"]) - self.newcomers]
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         yield from super().metrics(problem, state, round)
         if not self.newcomers:
             return

@@ -1,23 +1,23 @@
 """C-MAPSS FD001 as polynomial regressions (thesis §3.6.2): the sensors of 100 engines over powers of time.
 
-The first 60 % of an engine's cycles are its training samples, the rest its test samples; cmapss.py says what the file
-holds. Shapes: x [n, degree + 1] = (1, t, t², …) with t = (cycle − 1)/299; y [n, sensors · scalings], the columns named
-in `facts["outputs"]` ("sensor 2, raw"); client [n] = engine − 1.
+The first 60 % of an engine's cycles are its training samples, the rest its test samples; cmapss.py describes the file.
+Shapes: x [n, degree + 1] = (1, t, t², …) with t = (cycle − 1)/299; y [n, sensors · scalings], the columns named in
+`facts["outputs"]` ("sensor 2, raw"); client [n] = engine − 1.
 
 The thesis does not say how time or signals are scaled. Time is scaled as in the released code. Signals come in every
-scaling that the text or the code could mean, each device by its own numbers:
+scaling that the text or the code could mean, computed per device:
 
 | scaling | training y | test y |
 |---|---|---|
 | raw | as in the file | as in the file |
 | training z-score | by mean and sd of the training part | by the same |
 | training range | to [0, 1] over the training part | by the same |
-| own range | to [0, 1] over the training part | to [0, 1] over the test part: what the released code does |
-| whole z-score | by mean and sd of the whole series | by the same: a line that the code has commented out |
+| own range | to [0, 1] over the training part | to [0, 1] over the test part: the released code |
+| whole z-score | by mean and sd of the whole series | by the same: commented out in the code |
 
-With `own range` the test targets are not what a model of the training targets could predict: shift and scale differ,
-and the rule looks at the test part. A signal that is constant on the part it is scaled by is not divided.
-The training part is what it is before a validation set is drawn from it.
+With `own range` no model of the training targets can predict the test targets: shift and scale differ, and they depend
+on the test part. A signal that is constant on the part it is scaled by is not divided. The training part includes the
+samples that are drawn for validation later.
 """
 
 from __future__ import annotations
@@ -35,22 +35,17 @@ from fedrepro.errors import UserError
 LAST = 300.0  # the released code's end of time, in cycles
 
 
-def _as_it_is(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.zeros(part.shape[1]), np.ones(part.shape[1])
-
-
 def _z_score(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return part.mean(0), np.where(np.ptp(part, axis=0) > 0, part.std(0), 1.0)
+    return part.mean(0), part.std(0)
 
 
 def _range(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    width = np.ptp(part, axis=0)
-    return part.min(0), np.where(width > 0, width, 1.0)
+    return part.min(0), np.ptp(part, axis=0)
 
 
-#: scaling → (offset and divisor of a part of the series, the part for training targets, the part for test targets)
-SCALINGS: dict[str, tuple[Callable, str, str]] = {
-    "raw": (_as_it_is, "train", "train"),
+#: scaling → (offset and divisor from a part of the series, the part for training targets, the part for test targets)
+SCALINGS: dict[str, tuple[Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], str, str]] = {
+    "raw": (lambda part: (np.zeros(part.shape[1]), np.ones(part.shape[1])), "train", "train"),
     "training z-score": (_z_score, "train", "train"),
     "training range": (_range, "train", "train"),
     "own range": (_range, "train", "test"),
@@ -74,18 +69,20 @@ def cmapss_polynomial(
     chosen = pick("cmapss_polynomial", "sensors", list(sensors), len(SENSORS))
     series = cmapss(source)
     time, signals, engine = series.train.x[:, 0], series.train.y[:, chosen], series.train.client
-    parts: dict[str, list[tuple]] = {"train": [], "test": []}
+    assert engine is not None  # every sample of C-MAPSS has its engine
+    parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {"train": [], "test": []}
     for k in range(engine.max() + 1):
         rows = np.flatnonzero(engine == k)
         cut = int(np.floor(train * len(rows) + 0.5))
         here = {"train": rows[:cut], "test": rows[cut:], "whole": rows}
         if not min(map(len, here.values())):
             raise UserError(f"cmapss_polynomial: train = {train}: engine {k + 1} is left without a part")
-        for part, targets in (("train", 1), ("test", 2)):
+        for targets, part in enumerate(parts):
             columns = []
-            for scaling in scalings:
-                offset, divisor = SCALINGS[scaling][0](signals[here[SCALINGS[scaling][targets]]])
-                columns.append((signals[here[part]] - offset) / divisor)
+            for scale, *by in (SCALINGS[scaling] for scaling in scalings):
+                base = signals[here[by[targets]]]
+                offset, divisor = scale(base)
+                columns.append((signals[here[part]] - offset) / np.where(np.ptp(base, axis=0) > 0, divisor, 1.0))
             parts[part].append((here[part], np.concatenate(columns, axis=1)))
     splits = {}
     for part, found in parts.items():
@@ -93,10 +90,11 @@ def cmapss_polynomial(
         x = ((time[rows] - 1) / (LAST - 1))[:, None] ** np.arange(degree + 1)
         splits[part] = Split(x, np.concatenate([y for _, y in found]), client=engine[rows])
     names = [f"sensor {s + 1}, {scaling}" for scaling in scalings for s in chosen]
-    return Dataset(series.kind, **splits, outputs=len(names), facts={"outputs": np.array(names)}, found=series.found)
+    facts = {"outputs": np.array(names)}
+    return Dataset(series.kind, splits["train"], splits["test"], outputs=len(names), facts=facts, found=series.found)
 
 
-def cmapss_polynomial_size(train: float = 0.6, **_) -> tuple[int, int]:
+def cmapss_polynomial_size(train: float = 0.6, **_: object) -> tuple[int, int]:
     clients, samples = cmapss_size()
     return clients, round(train * samples)
 

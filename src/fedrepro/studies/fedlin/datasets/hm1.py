@@ -11,18 +11,17 @@ components. Device k holds N_k samples of y = xᵀθ_k + noise.
 | IV | 100 | 8 | 0.1 | clusterGeneration | 200 | all |
 | script | 100 | 5 | 0.05 | AᵀA, A_ij ~ U(−1, 1) | 190 … 200, drawn | device 1 |
 
-`script` is what the released code runs; it is none of the four. What the thesis leaves open is a parameter:
+`script` is the released code, which is none of the four. What the thesis leaves open is a parameter:
 - noise_is: `variance` (II–IV say σ² = 0.1, the script has variance 0.05) or `sd`. Case I says "noise 0.05".
 - kronecker: `omega_identity` is Ω ⊗ I on Vec(Θ), the model's own prior (3.2). `identity_omega` is I ⊗ Ω on Vec(Θ), as
   Case I prints it: taken literally it ties components within a device. (On Vec(Θᵀ), I ⊗ Ω is Ω ⊗ I again.)
-- omega: `stated`, as in the table, or by name: `pair` (Case I); `eigenvalues` (clusterGeneration's default:
-  eigenvalues U[1, 10], eigenvectors a random orthogonal matrix, here uniform on all such); `gram` (AᵀA); `low_rank`
-  (FFᵀ with F [K, rank] normal, scaled to mean variance 5.5, the mean of U[1, 10]): not in the thesis, the arm in which
-  devices have much to share.
+- omega: `stated`, as in the table, or by name: `pair` (Case I); `eigenvalues` (clusterGeneration's default: eigenvalues
+  U[1, 10] and, here, a uniform random orthogonal matrix of eigenvectors); `gram` (AᵀA); `low_rank` (FFᵀ, F [K, rank]
+  normal, scaled to mean variance 5.5, the mean of U[1, 10]): not in the thesis, devices have much to share.
 
-Shapes: x [n, d] ~ N(0, I) (unstated; the script's), y [n], client [n]; group [n] is 0 for the devices on which the
-thesis takes the A-RMSE, 1 for the others. test y is noisy. facts: theta [K, d], omega [K, K], sigma (the sd), scored
-[K], test_mean [n] (the test targets without noise, in the order of the test set).
+Shapes: x [n, d] ~ N(0, I) (unstated; as in the script), y [n], client [n]; group [n] is 0 for devices in the thesis'
+A-RMSE, 1 for others. test y is noisy. facts: theta [K, d], omega [K, K], sigma (the sd), scored [K], test_mean [n] (the
+test targets without noise, in the order of the test set).
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ class Case:
     drawn: bool = False
 
     def first(self, clients: int) -> int:
-        """How many devices are scored: those with few samples."""
+        """The number of scored devices: those with few samples."""
         return max(1, round(self.share * clients))
 
-    def counts(self, clients: int, rng: np.random.Generator) -> np.ndarray:
+    def counts(self, clients: int, rng: np.random.Generator) -> list[int]:
         if self.drawn:
-            return rng.integers(self.few, self.many, clients, endpoint=True)
-        return np.where(np.arange(clients) < self.first(clients), self.few, self.many)
+            return rng.integers(self.few, self.many, clients, endpoint=True).tolist()
+        return [self.few if k < self.first(clients) else self.many for k in range(clients)]
 
 
 CASES = {
@@ -68,7 +67,7 @@ CASES = {
 }
 OMEGAS = ("pair", "eigenvalues", "gram", "low_rank")
 KRONECKER = ("omega_identity", "identity_omega")
-MEAN_VARIANCE = 5.5  # assumed: the mean of clusterGeneration's eigenvalues, so that arms differ in rank alone
+MEAN_VARIANCE = 5.5  # assumed: the mean of clusterGeneration's eigenvalues, so that arms differ in rank only
 
 
 def hm1(
@@ -92,18 +91,13 @@ def hm1(
     sigma = noise_sd("hm1", spec.noise if noise is None else noise, noise_is)
     parameters, sizes, *devices = source.rng.spawn(2 + K)
     root = covariance_root(spec.omega if omega == "stated" else omega, K, rank, parameters)
-    draws = parameters.standard_normal((d, root.shape[1])) @ root.T  # d rows N(0, Ω), one a component
+    draws = parameters.standard_normal((d, root.shape[1])) @ root.T  # d rows N(0, Ω), one per component
     theta = draws.T if kronecker == "omega_identity" else draws.reshape(K, d)
     train, held_out, mean = linear_devices(devices, theta, spec.counts(K, sizes), test, sigma)
     scored = np.arange(K) < spec.first(K)
     train, held_out = (replace(split, group=np.where(scored, 0, 1)[split.client]) for split in (train, held_out))
-    facts = {
-        "theta": np.ascontiguousarray(theta),
-        "omega": root @ root.T,
-        "sigma": np.array(sigma),
-        "scored": scored,
-        "test_mean": mean,
-    }
+    facts = {"theta": np.ascontiguousarray(theta), "omega": root @ root.T, "sigma": np.array(sigma)}
+    facts |= {"scored": scored, "test_mean": mean}
     return Dataset("synthetic", train=train, test=held_out, facts=facts)
 
 
@@ -125,7 +119,7 @@ def covariance_root(kind: str, clients: int, rank: int, rng: np.random.Generator
     return factor * np.sqrt(MEAN_VARIANCE * clients / np.sum(factor**2))
 
 
-def hm1_size(case: str = "I", clients: int | None = None, **_) -> tuple[int, int]:
+def hm1_size(case: str = "I", clients: int | None = None, **_: object) -> tuple[int, int]:
     check_name("hm1", "case", case, CASES)
     check_least("hm1", 1, clients=clients)
     spec = CASES[case]

@@ -1,10 +1,10 @@
 """The simulation of HM1 (hm1.py) in several readings at once, as outputs of the same inputs.
 
-`readings`: the noise as `variance`, as `sd`; parameters and the standard normal numbers behind the noise are the same.
-`ranks`: instead, Ω of these ranks (hm1's low_rank, with the noise as a variance); inputs and noise are the same.
+`readings`: the noise as `variance`, as `sd`, from the same parameters and standard normal numbers.
+`ranks`: instead, Ω of these ranks (hm1's low_rank, with the noise as a variance), with the same inputs and noise.
 
 Shapes: as hm1, with S outputs: y [n, S]; facts theta [K, d, S], omega [S, K, K], sigma [S], test_mean [n, S], scored
-[K], and outputs [S], their names ("variance", "rank 5"). For a seed, an output is what hm1 gives with the same stream.
+[K], and outputs [S], their names ("variance", "rank 5"). An output equals hm1 with the same stream.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -29,13 +30,14 @@ def hm1_outputs(
     clients: int | None = None,
     test: int = 1000,
 ) -> Dataset:
-    parameters = {f"rank {rank}": {"omega": "low_rank", "rank": rank} for rank in ranks}
+    parameters: dict[str, dict[str, Any]] = {f"rank {r}": {"omega": "low_rank", "rank": r} for r in ranks}
     parameters = parameters or {reading: {"noise_is": reading} for reading in readings}
     if not parameters:
         raise UserError("hm1_outputs: neither readings nor ranks are given")
-    common = {"case": case, "clients": clients, "test": test}
-    # a copy of the stream for each: all outputs have the same inputs
-    parts = [hm1(replace(source, rng=copy.deepcopy(source.rng)), **common, **own) for own in parameters.values()]
+    parts = []
+    for own in parameters.values():  # each from a copy of the stream: all outputs have the same inputs
+        stream = replace(source, rng=copy.deepcopy(source.rng))
+        parts.append(hm1(stream, case=case, clients=clients, test=test, **own))
     splits = {
         name: replace(split, y=np.stack([part.splits()[name].y for part in parts], axis=-1))
         for name, split in parts[0].splits().items()
@@ -45,11 +47,7 @@ def hm1_outputs(
     facts |= {"scored": parts[0].facts["scored"], "outputs": np.array(list(parameters))}
     if len(parts) == 1:
         splits = {name: replace(split, y=split.y[:, 0]) for name, split in splits.items()}
-    return Dataset("synthetic", **splits, outputs=len(parts), facts=facts)
+    return Dataset("synthetic", splits["train"], splits["test"], outputs=len(parts), facts=facts)
 
 
-def hm1_outputs_size(case: str = "I", clients: int | None = None, **_) -> tuple[int, int]:
-    return hm1_size(case, clients)
-
-
-DATASET = Entry(hm1_outputs, seeded=True, size=hm1_outputs_size)
+DATASET = Entry(hm1_outputs, seeded=True, size=hm1_size)

@@ -1,6 +1,6 @@
 """Linear models for HM2 (thesis §3.5.2): Cases I–III of variable selection, and the hierarchy of Fig. 3.4 (right).
 
-| case | K | d | θ_k | N_k | test samples a device |
+| case | K | d | θ_k | N_k | test samples per device |
 |---|---|---|---|---|---|
 | I | 10 | 8 | (3, 1.5, 0, 0, 2, 0, 0, 0) | 100 | 1000 |
 | II | 10 | 8 | the same | 20 on the first 2, 200 on 8 | 1000 |
@@ -8,12 +8,12 @@
 | hierarchy | 100 | 4 | N((1, 3, 0.5, 2), diag(1.17, 2.35, 2.52, 0.67)) | 100 | 1000 (assumed) |
 
 In Cases I–III all devices have the same θ, for the lasso (Laplace) and the ridge (normal) prior alike. The noise is
-"0.05": `noise_is` reads it as `sd` (default: the printed A-RMSEs of .055 to .088 leave no room for sd √.05 = .22) or
-as `variance`. The hierarchy's noise is not stated; the same 0.05 is assumed.
+"0.05": `noise_is` reads it as `sd` (default: the printed A-RMSEs of .055 to .088 are below the sd √.05 = .22) or as
+`variance`. The hierarchy's noise is not stated; the same 0.05 is assumed.
 
 Shapes: x [n, d] ~ N(0, I), y [n], client [n]. test y is noisy. facts: theta [K, d], mean [d] and variance [d] of the
-law that θ_k is drawn from (variance 0 in I–III), active [d] (which entries are not 0), sigma (the sd), test_mean [n]
-(the test targets without noise).
+law of θ_k (variance 0 in I–III), active [d] (which entries are not 0), sigma (the sd), test_mean [n] (the test targets
+without noise).
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from fedrepro.data.simulation import check_least, check_name, linear_devices, no
 
 @dataclass(frozen=True)
 class Case:
-    """scarce: how many devices, from the first, have only `few` samples."""
+    """scarce: number of devices, from the first, with only `few` samples."""
 
     clients: int
     mean: tuple[float, ...]
     samples: int
     test: int
-    variance: tuple[float, ...] | None = None
+    variance: float | tuple[float, ...] = 0.0
     scarce: int = 0
     few: int = 0
 
-    def counts(self, clients: int) -> np.ndarray:
-        return np.where(np.arange(clients) < self.scarce, self.few, self.samples)
+    def counts(self, clients: int) -> list[int]:
+        return [self.few if k < self.scarce else self.samples for k in range(clients)]
 
 
 SPARSE = (3.0, 1.5, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0)
@@ -67,26 +67,20 @@ def hm2(
     K = clients or spec.clients
     sigma = noise_sd("hm2", noise, noise_is)
     mean = np.array(spec.mean)
-    variance = np.zeros_like(mean) if spec.variance is None else np.array(spec.variance)
+    variance = np.zeros_like(mean) + spec.variance
     parameters, *devices = source.rng.spawn(1 + K)
     theta = mean + np.sqrt(variance) * parameters.standard_normal((K, len(mean)))
     train, held_out, clean = linear_devices(devices, theta, spec.counts(K), test or spec.test, sigma)
-    facts = {
-        "theta": theta,
-        "mean": mean,
-        "variance": variance,
-        "active": (mean != 0) | (variance > 0),
-        "sigma": np.array(sigma),
-        "test_mean": clean,
-    }
+    facts = {"theta": theta, "mean": mean, "variance": variance, "active": (mean != 0) | (variance > 0)}
+    facts |= {"sigma": np.array(sigma), "test_mean": clean}
     return Dataset("synthetic", train=train, test=held_out, facts=facts)
 
 
-def hm2_size(case: str = "I", clients: int | None = None, **_) -> tuple[int, int]:
+def hm2_size(case: str = "I", clients: int | None = None, **_: object) -> tuple[int, int]:
     check_name("hm2", "case", case, CASES)
     check_least("hm2", 1, clients=clients)
     K = clients or CASES[case].clients
-    return K, int(CASES[case].counts(K).sum())
+    return K, sum(CASES[case].counts(K))
 
 
 DATASET = Entry(hm2, seeded=True, size=hm2_size)

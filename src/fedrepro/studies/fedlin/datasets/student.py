@@ -2,16 +2,17 @@
 
 Shapes: train x [n, 38], y [n] = G3, the final grade from 0 to 20; client [n] = school, 0 GP (Gabriel Pereira),
 1 MS (Mousinho da Silveira). n = 649 in the course Portuguese (423 + 226), 395 in maths (349 + 46), in the file's order.
-No test split: the study cuts inside each school.
+No test split: the study cuts inside each school. `facts`: names of the predictors and clients, which predictors are
+numbers, and for the stand-in which ones matter.
 
-The 29 attributes that are neither the school, which is the client, nor a grade become 38 predictors, as in §3.6.1 of
-the thesis "Federated Data Analytics" (2023): 13 numbers (age, hours, absences, scales from 1 to 5), 12 binary
-attributes as 0/1, and 13 dummies of the four nominal ones, the first level of each in the alphabet left out (Mjob 4,
-Fjob 4, reason 3, guardian 2). G1 and G2, the grades of the terms before, are left out: with them there were 40.
+The 29 attributes other than the school (the client) and the grades become 38 predictors, as in §3.6.1 of the thesis
+"Federated Data Analytics" (2023): 13 numbers (age, hours, absences, scales from 1 to 5), 12 binary attributes as 0/1,
+and 13 dummies of the four nominal ones, without the alphabetically first level of each (Mjob 4, Fjob 4, reason 3,
+guardian 2). G1 and G2, the grades of earlier terms, are left out: they would make 40.
 
-The thesis draws 60 % of each school for training and tests on the rest, and standardises the numeric predictors; its
-errors (0.82) only make sense for a standardised grade. All of that needs the training rows and is left to the study:
-x and y here are raw, and `facts["numeric"]` says which predictors are numbers. Which course it used is not stated.
+The thesis trains on 60 % of each school, tests on the rest, and standardises the numeric predictors; its errors (0.82)
+only make sense for a standardised grade. All of that needs the training rows and is left to the study: x and y here are
+raw. The thesis does not say which course it used.
 
 Cite: P. Cortez, A. Silva, Using data mining to predict secondary school student performance, FUBUTEC 2008, pp. 5–12.
 """
@@ -24,44 +25,24 @@ from pathlib import Path
 import numpy as np
 
 from fedrepro.data.dataset import Dataset, Entry, Source, Split
+from fedrepro.data.simulation import check_name
 from fedrepro.data.table_files import as_numbers, expect_rows, read_cells
-from fedrepro.errors import UserError, nearest
-from fedrepro.studies.fedlin.student_table import EFFECTS, student_table
+from fedrepro.errors import UserError
+from fedrepro.studies.fedlin.student_table import EFFECTS, FREQUENCIES, student_table
 
-#: course → its file, and how many pupils each school has there
+#: course → its file, and the number of pupils in each school
 COURSES = {"portuguese": ("student-por.csv", (423, 226)), "maths": ("student-mat.csv", (349, 46))}
 SCHOOLS = ("GP", "MS")
-_YES_NO = ("no", "yes")
-_JOBS = ("at_home", "health", "other", "services", "teacher")
-#: attribute → its levels in the alphabet's order, of which the first has no column of its own
-LEVELS = {
-    "sex": ("F", "M"),
-    "address": ("R", "U"),
-    "famsize": ("GT3", "LE3"),
-    "Pstatus": ("A", "T"),
-    "Mjob": _JOBS,
-    "Fjob": _JOBS,
-    "reason": ("course", "home", "other", "reputation"),
-    "guardian": ("father", "mother", "other"),
-    **dict.fromkeys(
-        ("schoolsup", "famsup", "paid", "activities", "nursery", "higher", "internet", "romantic"), _YES_NO
-    ),
-}
-NUMERIC = (
-    *("age", "Medu", "Fedu", "traveltime", "studytime", "failures", "famrel"),
-    *("freetime", "goout", "Dalc", "Walc", "health", "absences"),
-)
-COLUMNS = (
-    *("school", "sex", "age", "address", "famsize", "Pstatus", "Medu", "Fedu", "Mjob", "Fjob", "reason", "guardian"),
-    *("traveltime", "studytime", "failures", "schoolsup", "famsup", "paid", "activities", "nursery", "higher"),
-    *("internet", "romantic", "famrel", "freetime", "goout", "Dalc", "Walc", "health", "absences", "G1", "G2", "G3"),
-)
+COLUMNS = ("school", *FREQUENCIES, "absences", "G1", "G2", "G3")
+NUMERIC = (*(name for name, law in FREQUENCIES.items() if all(map(str.isdigit, law))), "absences")
+#: attribute → its levels in alphabetical order; the first has no column
+LEVELS = {name: tuple(sorted(law)) for name, law in FREQUENCIES.items() if name not in NUMERIC}
 PREDICTORS = (*NUMERIC, *(f"{name}_{level}" for name, levels in LEVELS.items() for level in levels[1:]))
 
 
 def student(source: Source, *, course: str = "portuguese") -> Dataset:
-    """`facts`: names of the predictors, which are numbers, names of the clients; of the stand-in also which matter."""
-    file, pupils = _course(course)
+    check_name("student", "course", course, COURSES)
+    file, pupils = COURSES[course]
     facts = {
         "predictor_names": np.array(PREDICTORS),
         "numeric": np.array([name in NUMERIC for name in PREDICTORS]),
@@ -77,14 +58,8 @@ def student(source: Source, *, course: str = "portuguese") -> Dataset:
     return Dataset("real", encode(found[file], cells), facts=facts, found=found)
 
 
-def _course(course: str) -> tuple[str, tuple[int, int]]:
-    if course not in COURSES:
-        raise UserError(f"student: course = '{course}' is unknown{nearest(course, COURSES)}")
-    return COURSES[course]
-
-
 def encode(path: Path, cells: Sequence[Sequence[str]]) -> Split:
-    """Rows of the file's cells, in the order of COLUMNS, as predictors, grade and school."""
+    """Predictors, grade and school from rows of cells in the order of COLUMNS."""
     column = dict(zip(COLUMNS, zip(*cells, strict=True), strict=True))
     names = (*NUMERIC, "G3")
     numbers = as_numbers(path, list(zip(*(column[name] for name in names), strict=True)), names, first_line=2)
@@ -103,8 +78,9 @@ def _index(path: Path, name: str, cells: Sequence[str], levels: Sequence[str]) -
     return np.array([levels.index(cell) for cell in cells])
 
 
-def student_size(course: str = "portuguese", **_) -> tuple[int, int]:
-    return len(SCHOOLS), sum(_course(course)[1])
+def student_size(course: str = "portuguese", **_: object) -> tuple[int, int]:
+    check_name("student", "course", course, COURSES)
+    return len(SCHOOLS), sum(COURSES[course][1])
 
 
 DATASET = Entry(student, seeded=False, size=student_size, files="student")

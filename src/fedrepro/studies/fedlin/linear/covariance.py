@@ -20,8 +20,8 @@ def by_output(theta: Tensor, outputs: int) -> Tensor:
 def pulls(theta: Tensor, omega: Tensor, jitter: float = 0.0) -> Tensor:
     """p_k = Σ_i θ_i Ω⁻¹_ik for every device: [K, P]; omega [S, K, K].
 
-    Ω + jitter · mean(diag Ω) · I is inverted. Where even this is singular the result is not finite, which the engine
-    records as a run that diverged.
+    The inverse is of Ω + jitter · mean(diag Ω) · I. If even this is singular, the result is not finite and the engine
+    records a diverged run.
     """
     if jitter:
         omega = omega.clone()
@@ -38,7 +38,7 @@ def updated(omega: Tensor, theta: Tensor, kept: float, alpha: float) -> Tensor:
 
 
 def parameter_errors(theta: Tensor, facts: Mapping[str, np.ndarray]) -> Iterator[Metric]:
-    """‖Θ̂ − Θ*‖/√K (§3.5.1) for every output, where the data set knows the true parameters: theta [K, P]."""
+    """‖Θ̂ − Θ*‖/√K (§3.5.1) per output, for data with known true parameters: theta [K, P]."""
     if "theta" in facts:
         names = output_names(facts)
         off = by_output(theta - torch.from_numpy(facts["theta"]).to(theta).view(theta.shape), len(names))
@@ -47,5 +47,5 @@ def parameter_errors(theta: Tensor, facts: Mapping[str, np.ndarray]) -> Iterator
 
 
 def output_names(facts: Mapping[str, np.ndarray]) -> list[str]:
-    """What a data set calls its outputs; one without a name is \"\"."""
+    """Names of a data set's outputs; a single one may have none."""
     return facts["outputs"].tolist() if "outputs" in facts else [""]

@@ -1,8 +1,8 @@
 """Expectation propagation with normal sites (thesis §3.4.2.2, Lemma 16, Algorithm 3.3).
 
-A normal density stands for itself by its natural parameters, `Params(r=Σ⁻¹μ [D], Q=Σ⁻¹ [D, D])`: products of densities
-are sums of these, quotients are differences. (Lemma 16 calls r and Q "mean" and "variance"; they are neither.) Sites
-may have any symmetric Q; the global approximation and every cavity must be positive definite.
+A normal density is given by its natural parameters, `Params(r=Σ⁻¹μ [D], Q=Σ⁻¹ [D, D])`: products of densities are sums
+of these, quotients are differences. (Lemma 16 calls r and Q "mean" and "variance"; they are neither.) Sites may have
+any symmetric Q; the global approximation and every cavity must be positive definite.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from torch import Tensor
 
 from fedrepro.core.params import Params
 
-SHRINK, LEAST = 0.8, 1e-6  # of the damping, until all is positive definite; below LEAST nothing is updated
-KNOWN = 0.5  # of the prior's precision, that q and the cavities keep at least
+SHRINK, LEAST = 0.8, 1e-6  # factor on the damping until all is positive definite; below LEAST nothing is updated
+KNOWN = 0.5  # share of the prior's precision that q and the cavities keep
 
 
 def natural(mean: Tensor, covariance: Tensor) -> Params:
@@ -29,31 +29,22 @@ def moments(density: Params) -> tuple[Tensor, Tensor]:
     return (covariance @ density["r"][..., None])[..., 0], (covariance + covariance.mT) / 2
 
 
-def flat(dimension: int, like: Tensor) -> Params:
-    """The site that says nothing."""
-    return Params(r=like.new_zeros(dimension), Q=like.new_zeros(dimension, dimension))
-
-
 def positive_definite(precision: Tensor) -> bool:
-    """Whether all of [..., D, D] are, by Cholesky."""
+    """Whether all matrices of [..., D, D] are positive definite, by Cholesky."""
     return bool((torch.linalg.cholesky_ex(precision).info == 0).all())
 
 
-def weighted_moments(draws: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean [D] and covariance [D, D] of draws [S, D] whose weights [S] sum to 1."""
-    mean = weights @ draws
-    centred = draws - mean
-    return mean, (weights[:, None] * centred).mT @ centred
-
-
 def tilted_from_draws(draws: Tensor, weights: Tensor, correction: bool) -> tuple[Params, Tensor]:
-    """(the normal density with the draws' moments, whether there are enough draws for one: a boolean scalar).
+    """(the normal density with the moments of draws [S, D] whose weights [S] sum to 1, whether the draws suffice: a
+    boolean scalar).
 
-    correction: (S − D − 2)/S times the inverse of the covariance, which is unbiased for independent draws.
+    correction: (S − D − 2)/S times the inverse covariance, which is unbiased for independent draws.
     """
     size, dimension = draws.shape
     effective = 1 / weights.square().sum()
-    mean, covariance = weighted_moments(draws, weights)
+    mean = weights @ draws
+    centred = draws - mean
+    covariance = (weights[:, None] * centred).mT @ centred
     if correction and size > dimension + 2:
         covariance = covariance * (size / (size - dimension - 2))
     found = natural(mean, covariance)
@@ -63,15 +54,16 @@ def tilted_from_draws(draws: Tensor, weights: Tensor, correction: bool) -> tuple
 
 
 def total(prior: Params, sites: Params) -> Params:
-    """q = prior × all sites, of sites stacked along the first axis."""
+    """q = prior × all sites; sites are stacked along the first axis."""
     return prior + Params({name: part.sum(0) for name, part in sites.items()})
 
 
 def damped(prior: Params, sites: Params, changes: Params, damping: float) -> tuple[Params, float]:
     """(the new sites [K, …], the damping used): sites + η · changes, with η = damping · 0.8^j for the least j ≥ 0 that
-    leaves q and all cavities positive definite. Where not even η = 1e-6 does, nothing changes and η is 0.
+    leaves q and all cavities positive definite; if η would fall below 1e-6, nothing changes and η is 0.
 
-    They must stay so less half of the prior's precision: a cavity that is just positive definite has its mean anywhere.
+    Positive definite here means after subtracting half of the prior's precision: the mean of a barely positive definite
+    cavity could be anywhere.
     """
     least = KNOWN * prior["Q"]
     while damping >= LEAST:
@@ -84,5 +76,5 @@ def damped(prior: Params, sites: Params, changes: Params, damping: float) -> tup
 
 
 def schedule(round: int, first: float, last: float, rounds: int) -> float:
-    """Damping that falls from `first` to `last` by one factor a round, over `rounds` rounds."""
+    """Damping that falls from `first` to `last` by a constant factor per round, over `rounds` rounds."""
     return max(last, first * (last / first) ** (round / rounds)) if last < first else first

@@ -1,4 +1,4 @@
-"""Estimators of linear models in closed form, for all devices of a federation at once or one by one."""
+"""Closed-form estimators of linear models, for all devices of a federation at once or one by one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from torch import Tensor
 
 
 def least_squares(x: Tensor, y: Tensor) -> Tensor:
-    """The shortest θ of least squared error: x [n, d], y [n, S] → [d, S]. Collinear columns and n < d are no obstacle;
-    without samples it is 0."""
+    """The shortest θ of least squared error, also for collinear columns and n < d: x [n, d], y [n, S] → [d, S]; 0
+    without samples."""
     if not len(y):
         return y.new_zeros(x.shape[1], y.shape[1])
     return torch.linalg.lstsq(x, y, driver="gelsd").solution
@@ -23,8 +23,8 @@ def ridge(curvature: Tensor, linear: Tensor, penalty: float) -> Tensor:
 def posterior_mean(gram: Tensor, moment: Tensor, omega: Tensor, variance: float) -> Tensor:
     """E[Θ | data] under the prior of eq. (3.2) and noise σ²: the estimator of least expected squared error.
 
-    gram [K, d, d] are the XXᵀ, moment [K, d] the XY of the devices, omega [K, K]; the mean is [K, d]. With M = Ω ⊗ I
-    and the block-diagonal P of XXᵀ/σ² it is (I + MP)⁻¹ M XY/σ², which needs no inverse of Ω: Ω may have any rank.
+    gram [K, d, d] are the devices' XXᵀ, moment [K, d] their XY, omega [K, K]; the mean is [K, d]. With M = Ω ⊗ I and
+    the block-diagonal P of XXᵀ/σ² it is (I + MP)⁻¹ M XY/σ². Ω may have any rank, since it is not inverted.
     """
     clients, d = moment.shape
     m = torch.kron(omega, torch.eye(d).to(omega))

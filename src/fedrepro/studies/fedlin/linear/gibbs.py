@@ -7,13 +7,13 @@
 - ridge: N(0, σ²/λ): α = d/2, c = 1, s = Σθ_j²/2
 - ridge_printed: N(0, σ/λ), as the thesis prints it: α = d/2, c = ½, s = Σθ_j²/2
 
-A sweep draws in blocks, each from its exact conditional law or by a step that leaves it as it is:
+A sweep draws in blocks, each from its exact conditional law or by a step that leaves this law invariant:
 1. lasso: 1/ω_j | θ, φ, inverse Gaussian (Park and Casella 2008: θ_j | ω_j ~ N(0, σ²ω_j), ω_j ~ Exp(λ²/2) is Laplace);
 2. θ | ω, φ, y, normal;
 3. φ | θ, y, with ω integrated out: two-dimensional and log-concave. An independence Metropolis step, from a t law with
-   4 degrees of freedom at the mode, which Newton steps find from a point that only θ and the cavity decide.
-The thesis leaves the sampler open; NUTS, device by device, would take hours where this takes seconds. All of a device's
-randomness comes in as standard normal numbers [sweeps, chains · width(d)]; everything runs under `torch.func.vmap`.
+   4 degrees of freedom at the mode, found by Newton steps from a start that depends on θ and the cavity only.
+The thesis leaves the sampler open; NUTS on each device would take hours instead of seconds. All randomness of a device
+enters as standard normal numbers [sweeps, chains · width(d)]; everything runs under `torch.func.vmap`.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Chains(NamedTuple):
 
 
 def width(predictors: int) -> int:
-    """Normal numbers that a sweep of a chain uses."""
+    """Normal numbers per sweep of a chain."""
     return 3 * predictors + 2 + FREEDOM + 1
 
 
 def start(data: Statistics, chains: int) -> Chains:
-    """Every chain at about least squares, its residual variance, and the λ of ridge that fits its size."""
+    """Every chain near least squares, its residual variance, and the λ of ridge that fits the size of θ."""
     d = len(data.moment)
     level = 1e-6 * data.gram.diagonal().mean() + 1e-12
     theta = torch.linalg.solve(data.gram + level * torch.eye(d).to(data.gram), data.moment)
@@ -77,10 +77,12 @@ def sweeps(kind: str, data: Statistics, cavity: Params, chains: Chains, noise: T
     z, z_scale, z_branch, z_phi, chi, z_accept = noise.view(len(noise), count, -1).split([d, d, d, 2, FREEDOM, 1], -1)
     stretched = z_phi * (FREEDOM / chi.square().sum(-1, keepdim=True)).sqrt()  # of a t law
     numbers = (z, z_scale.square() / 2, log_uniform(z_branch), stretched, log_uniform(z_accept[..., 0]))
-    centre = moments(cavity)[0]
-    for row in zip(*(part.unbind(0) for part in numbers), strict=True):
-        theta = draw_theta(data, theta, phi, *row[:3])
-        phi = step_phi(penalty, data, cavity, centre, theta, phi, *row[3:])
+    centre, alpha = moments(cavity)[0], penalty.share * d
+    for *block, z_t, accept in zip(*(part.unbind(0) for part in numbers), strict=True):
+        theta = draw_theta(data, theta, phi, *block)
+        half, size = residual_square(data, theta) / 2, penalty.size(theta)
+        target = Conditional(cavity["r"], cavity["Q"], data.n / 2, half, alpha, penalty.power, size)
+        phi = metropolis(target, centre, phi, z_t, accept)
         thetas.append(theta)
         phis.append(phi)
     return torch.stack(thetas), torch.stack(phis), Chains(theta, phi)
@@ -112,7 +114,7 @@ def laplace_theta(
     lam, sigma = phi[:, :1].exp(), (phi[:, 1:] / 2).exp()
     mean = lam * sigma / theta.abs().clamp(min=1e-150)
     weights = inverse_gaussian(mean, lam.square(), half_square, branch)  # 1/ω
-    # a weight beyond this pins θ_j to 0 all the same, and the sum below stays a number
+    # a larger weight would pin θ_j to 0 just the same; the cap keeps the sum finite
     precision = data.gram + torch.diag_embed(weights.clamp(max=1e12 * (1 + data.gram.diagonal().amax())))
     factor = torch.linalg.cholesky_ex(precision)[0]
     half = torch.linalg.solve_triangular(factor, data.moment.expand_as(z)[..., None], upper=False)
@@ -120,7 +122,7 @@ def laplace_theta(
 
 
 def normal_theta(data: Statistics, penalty: Penalty) -> Callable[..., Tensor]:
-    """Block 2 for the normal prior, whose precision is one number: all chains and sweeps share the eigenvectors."""
+    """Block 2 for the normal prior, whose precision is a scalar: all chains and sweeps share the eigenvectors."""
     values, vectors = torch.linalg.eigh(data.gram)
     values, moment = values.clamp(min=0), data.moment @ vectors
 
@@ -155,29 +157,10 @@ class Conditional(NamedTuple):
         return normal - self.half_n * v - fit + self.alpha * (u - self.power * v) - prior
 
 
-def step_phi(
-    penalty: Penalty,
-    data: Statistics,
-    cavity: Params,
-    centre: Tensor,
-    theta: Tensor,
-    phi: Tensor,
-    z: Tensor,
-    log_uniform: Tensor,
-) -> Tensor:
-    """Block 3, an independence Metropolis step: phi [C, 2] → [C, 2]. centre: the cavity's mean; z [C, 2]: t numbers."""
-    half_residual, size = residual_square(data, theta) / 2, penalty.size(theta)
-    target = Conditional(
-        *(cavity["r"], cavity["Q"], data.n / 2),
-        *(half_residual, penalty.share * theta.shape[-1], penalty.power, size),
-    )
-    return metropolis(target, centre, phi, z, log_uniform)
-
-
 def metropolis(target: Conditional, centre: Tensor, phi: Tensor, z: Tensor, log_uniform: Tensor) -> Tensor:
-    """One independence step that leaves `target` as it is."""
+    """Block 3, an independence Metropolis step: phi [C, 2] → [C, 2]. centre: the cavity's mean; z [C, 2]: t numbers."""
     mode, (a, b, c) = _mode(target, centre)
-    # of L with LLᵀ = [[a, b], [b, c]]
+    # by the Cholesky factor of [[a, b], [b, c]]
     second = z[:, 1] / (c - b.square() / a).sqrt()
     first = z[:, 0] / a.sqrt() - b / a * second
     proposal = mode + torch.stack([first, second], -1)
@@ -190,8 +173,8 @@ def metropolis(target: Conditional, centre: Tensor, phi: Tensor, z: Tensor, log_
 
 
 def _mode(target: Conditional, centre: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
-    """About the mode [C, 2], and minus the Hessian there: (uu, uv, vv), [C] each. The cavity counts as one more sample
-    in the start."""
+    """The approximate mode [C, 2], and minus the Hessian there: (uu, uv, vv), [C] each. In the start, the cavity counts
+    as one more sample."""
     c = target.power
     v = ((2 * target.half_residual + centre[1].exp()) / (2 * target.half_n + 1)).log()
     u = c * v + ((target.alpha + 1) / (target.size + (c * v - centre[0]).exp())).log()

@@ -2,13 +2,13 @@
 
     y | θ ~ N(Xθ, σ²I),   θ | φ ~ N(μ, diag τ),   φ = (μ [d], log τ [d], or one log τ for all)
 
-Here f(φ) = ∫ p(y | θ) p(θ | φ) dθ is known in closed form: with T = diag τ, P = T⁻¹ + XᵀX/σ² and h = T⁻¹μ + Xᵀy/σ²,
+Here f(φ) = ∫ p(y | θ) p(θ | φ) dθ has a closed form: with T = diag τ, P = T⁻¹ + XᵀX/σ² and h = T⁻¹μ + Xᵀy/σ²,
 
     log f(φ) = −½ log|T| − ½ log|P| − ½ μᵀT⁻¹μ + ½ hᵀP⁻¹h + constant,   θ | φ, y ~ N(P⁻¹h, P⁻¹),
 
-so only φ is sampled, by importance: draws of the current q(φ), which is the best guess of the tilted distribution, with
-weights f/q_k. The draws come in pairs ± and are stretched so that their own mean and covariance are exactly those of q:
-a site that is right already is left exactly as it is, and the errors of a hundred devices do not add up.
+so only φ is sampled, by importance: draws of the current q(φ), the best guess of the tilted distribution, with weights
+f/q_k. The draws come in pairs ± and are stretched to the exact mean and covariance of q: a correct site stays as it is,
+and the errors of many devices do not add up.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def tilted(
 
 
 def residual_variance(devices: Iterable[Statistics]) -> Tensor | None:
-    """σ² from the residuals of devices that have more samples than predictors, each with parameters of its own: their
-    sums of squares over their n − d. None where there is no such device."""
-    squares, freedom = 0.0, 0.0
+    """σ² from the residuals of devices with more samples than predictors: sums of squares of their separate fits over
+    the sum of their n − d. None without such a device."""
+    squares, freedom = torch.zeros(()), 0.0
     for data in devices:
         spare = float(data.n) - len(data.moment)
         if spare > 0:
             theta = torch.linalg.lstsq(data.gram, data.moment[:, None], driver="gelsd").solution[:, 0]
-            squares, freedom = squares + (data.square - theta @ data.moment).clamp(min=0), freedom + spare
+            squares, freedom = squares.to(theta) + (data.square - theta @ data.moment).clamp(min=0), freedom + spare
     return squares / freedom if freedom else None

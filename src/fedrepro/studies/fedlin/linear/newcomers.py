@@ -1,8 +1,8 @@
-"""New devices (thesis §3.4.2.1, "fast adaption"): those that took no part, with their first n training samples.
+"""New devices (thesis §3.4.2.1, "fast adaption"): devices that did not take part, with their first n training samples.
 
 `rmse` is the mean over the new devices of the root mean square error on their test samples, noise included. Ways to θ:
 - `shrink`: the posterior mean under θ ~ N(μ, diag τ) and noise σ²;
-- `nearest`: of all θ with the least squared error the nearest to a start: where gradient descent from there ends.
+- `nearest`: the least-squares θ nearest to a start, which is the limit of gradient descent from there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def nearest(x: Tensor, y: Tensor, start: Tensor) -> Tensor:
 
 
 def errors(problem: Problem, newcomers: int, ways: dict[str, Callable[[Tensor, Tensor], Tensor]]) -> Iterator[Metric]:
-    """The error of every way from (x [m, n, d], y [m, n]) to θ [m, d], for n in SIZES (the `step`)."""
+    """The error of each way from (x [m, n, d], y [m, n]) to θ [m, d], for n in SIZES (the `step`)."""
     train, total = problem.federation.train, len(problem.federation)
     devices = list(range(total - newcomers, total))
     size = min(max(SIZES), int(train.sizes[devices].min()))
@@ -48,6 +48,6 @@ def errors(problem: Problem, newcomers: int, ways: dict[str, Callable[[Tensor, T
 
 
 def require_summaries(problem: Problem, newcomers: int, name: str) -> None:
-    """A UserError where test samples cannot be summed up."""
+    """A UserError if test samples cannot be summarised."""
     if newcomers and not (isinstance(problem.task.model, LinearOutputs) and problem.federation.test is not None):
         raise UserError(f"{name}: newcomers = {newcomers}: needs the model linear_outputs and test samples")

@@ -1,4 +1,4 @@
-"""What draws from a posterior say: quantiles, credible intervals, tests, and which predictors are included."""
+"""Summaries of posterior draws: quantiles, credible intervals, tests, and included predictors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from torch import Tensor
 from fedrepro.core.algorithm import Metric
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)  # of the central credible intervals
-INCLUSION = 0.9  # thesis §3.5.2: a predictor is included unless this interval covers 0
+INCLUSION = 0.9  # level, thesis §3.5.2: a predictor is included unless its interval covers 0
 #: quantiles of the intervals: lower ends, then upper ends
 QUANTILES = (*((1 - level) / 2 for level in LEVELS), *((1 + level) / 2 for level in LEVELS))
 
 
 def weighted_quantiles(draws: Tensor, weights: Tensor, at: Sequence[float] = QUANTILES) -> Tensor:
-    """Quantiles [len(at), d] of each column of draws [S, d] with weights [S] that sum to 1.
-
-    The distribution function goes linearly through the middle of each draw's step.
-    """
+    """Quantiles [len(at), d] of each column of draws [S, d] with weights [S] that sum to 1. The distribution function
+    is linear between the middles of the draws' steps."""
     values, order = draws.sort(0)
     w = weights[order]
     middle = w.cumsum(0) - w / 2  # [S, d]
@@ -34,7 +32,7 @@ def weighted_quantiles(draws: Tensor, weights: Tensor, at: Sequence[float] = QUA
 
 
 def interval(quantiles: Tensor, level: float) -> tuple[Tensor, Tensor]:
-    """(lower, upper) ends of the central interval, from what `weighted_quantiles` gave."""
+    """(lower, upper) ends of the central interval, from `weighted_quantiles`."""
     at = LEVELS.index(level)
     return quantiles[at], quantiles[at + len(LEVELS)]
 
@@ -51,16 +49,26 @@ def included(quantiles: Tensor) -> Tensor:
 
 
 def inclusion_rates(chosen: Tensor, active: Tensor) -> tuple[float, float]:
-    """(share of the active predictors that are included, share of the others that are); NaN where there are none."""
+    """(included share of the active predictors, of the others); NaN for an empty set."""
     correct, false = chosen[active].double().mean(), chosen[~active].double().mean()
     return correct.item(), false.item()
+
+
+def inclusion_metrics(chosen: Tensor, facts: dict[str, np.ndarray]) -> Iterator[Metric]:
+    """Mean inclusion rates over devices, chosen [K, d], if the active predictors are known."""
+    if "active" in facts:
+        active = torch.from_numpy(facts["active"]).to(chosen.device)
+        rates = np.array([inclusion_rates(own, active) for own in chosen]).mean(0)
+        for name, rate in zip(("correct", "false"), rates.tolist(), strict=True):
+            if not math.isnan(rate):
+                yield Metric(f"{name}_inclusion", rate)
 
 
 def report(
     mean: Tensor, quantiles: Tensor, positive: Tensor, facts: dict[str, np.ndarray], client: int
 ) -> Iterator[Metric]:
-    """A device's posterior as metrics: 90 % interval and P(θ_j > 0) by predictor (the `step`), how many are included
-    and, where the truth is known, which share of it the intervals cover and which predictors are included rightly."""
+    """A device's posterior as metrics: 90 % interval and P(θ_j > 0) by predictor (the `step`), the number of included
+    predictors and, if the truth is known, the intervals' coverage and the inclusion rates."""
     if not (quantiles[0] < quantiles[-1]).any():  # a device that never took part
         return
     chosen = included(quantiles)
@@ -77,16 +85,12 @@ def report(
         if (truth != 0).any():
             z = (mean / (high - low) * 2 * 1.6449).abs()[truth != 0]  # of a normal law with this interval
             yield Metric("smallest_z", z.min().item())
-    if "active" in facts:
-        active = torch.from_numpy(facts["active"]).to(chosen.device)
-        for name, rate in zip(("correct", "false"), inclusion_rates(chosen, active), strict=True):
-            if not math.isnan(rate):
-                yield Metric(f"{name}_inclusion", rate)
+    yield from inclusion_metrics(chosen[None], facts)
 
 
 def phi_truth(kind: str, facts: dict[str, np.ndarray]) -> Iterator[Metric]:
-    """The true φ, as far as it exists: (μ, log τ) of a hierarchy, log σ² of a penalised regression (λ has no truth).
-    With one τ for all there is none unless the variances are equal."""
+    """The true φ where it exists: (μ, log τ) of a hierarchy with separate τ, log σ² of a penalised regression (λ has no
+    truth)."""
     if kind == "normal" and {"mean", "variance"} <= set(facts) and (facts["variance"] > 0).all():
         for j, value in enumerate([*facts["mean"], *np.log(facts["variance"])]):
             yield Metric("phi_true", float(value), "server", step=j)

@@ -1,11 +1,12 @@
-"""Linear regressions on common inputs, ŷ = Wᵀx with one column of W an output, each with the loss ½(ŷ − y)².
+"""Linear regressions on common inputs, ŷ = Wᵀx with one column of W per output, each with the loss ½(ŷ − y)².
 
-Outputs have nothing to do with each other: a method that treats columns alike runs as many problems at once, with one
-device, one seed and one step for all of them (thesis §3.6.2: the same engines, sensor after sensor, scaling after
-scaling). There is no intercept: a design that has one brings its column of ones.
+Outputs are independent: a method that treats columns alike solves all problems at once, with the same devices, seed and
+steps (thesis §3.6.2: the same engines for each sensor and scaling). There is no intercept: a design that needs one has
+a column of ones.
 
-A client's data comes down to H = XXᵀ/n [d, d], b = XY/n [d, S] and c = ½ mean of Y² [S], for training and for errors:
-the mean square error of W is diag(WᵀHW) − 2 diag(Wᵀb) + 2c. In float64 this is exact to about 1e-15 of the mean of Y².
+A client's data is summarised, for training and for errors, by H = XXᵀ/n [d, d], b = XY/n [d, S] and c = ½ mean of Y²
+[S]: the mean square error of W is diag(WᵀHW) − 2 diag(Wᵀb) + 2c. In float64 this is exact to about 1e-15 of the mean of
+Y².
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class LinearOutputs(AssessingModel):
         return y[..., 0] if self.outputs_apart == 1 else y
 
     def summarise(self, batch: Batch) -> Quadratic:
-        """(H, b, c); all zero for a client without samples, which therefore never moves by itself."""
+        """(H, b, c); all zero for a client without samples, whose gradient is therefore 0."""
         x, y, shares = batch.x, self._columns(batch.y), batch.shares() if len(batch.y) else 0.0
         weighted = x.T * shares
         return Quadratic(weighted @ x, weighted @ y, 0.5 * (y.square().T * shares).sum(-1))
@@ -61,9 +62,9 @@ class LinearOutputs(AssessingModel):
     def assess(self, problem: Problem, models: dict[int, Params], split: str) -> Assessment:
         """Loss and mean square error, both means over the outputs, and the paper's errors of each output.
 
-        a_rmse is §3.5.1's mean over devices of the root of the mean square error, over all devices or, on the test
-        split, over those that the facts mark as `scored`. Where the facts have the true θ [K, d] or [K, d, S],
-        a_rmse_noise_free is the same against the test targets' means.
+        a_rmse is the mean over devices of the root mean square error (§3.5.1), on the test split over devices `scored`
+        in the facts only. If the facts have the true θ [K, d] or [K, d, S], a_rmse_noise_free is the same against the
+        test targets' means.
         """
         clients, facts = list(models), problem.federation.facts
         w = torch.stack([mine["w"] for mine in models.values()])  # [K, d, S]

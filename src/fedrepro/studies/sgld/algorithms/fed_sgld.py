@@ -2,16 +2,16 @@
 
 FedPD whose nodes return an average of their noisy iterates, as an estimate of the mean of exp(−L_i): from the sample of
 step q = Q₀ on, x̂ ← σ·x̂ + (1 − σ)·x. Steps after Q₀ are fixed (`decay` 0) or decrease as (q − Q₀)^(−⅓): §3.2 has both,
-the box has the latter. `plain_mean` takes the plain mean of the samples after burn-in instead, which is what the text's
-"Monte-Carlo estimation" suggests.
-
-With β = 0, no clipping, σ = 0 and fixed steps it is FedPD.
+the box the latter. `plain_mean` takes the plain mean of the samples after burn-in instead, as "Monte-Carlo estimation"
+in the text suggests. With β = 0, no clipping, σ = 0 and fixed steps it is FedPD.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
+
+from torch import Tensor
 
 from fedrepro.core.algorithm import Trial
 from fedrepro.studies.sgld.algorithms.fedpd_noisy import FedPDNoisy
@@ -28,11 +28,11 @@ class FedSGLD(FedPDNoisy):
         )
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(0 <= self.average < 1, "average", "the weight σ must lie in [0, 1)")
 
-    def collect(self, found, x, q):
+    def collect(self, found: Tensor, x: Tensor, q: int) -> Tensor:
         if q <= self.burn_in:
             return x
         weight = 1 - 1 / (q - self.burn_in + 1) if self.plain_mean else self.average

@@ -3,16 +3,20 @@
 Step q of a node is x ← x − η_q·clip(h) + √(η_q β)·N(0, I) with clip(h) = h / max(1, ‖h‖/C), the whole gradient h of the
 Lagrangian of a mini-batch (Algorithm 2). β is a variance scale, as §6 uses it; in (8)–(12) it is the inverse of one.
 The node returns its last sample. Steps after Q₀ are η(q − Q₀)^(−decay): 0 keeps them fixed, ⅓ is Algorithm 2. The paper
-does not say which of the two its baseline has.
+does not say which of the two its baseline uses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
+
+from torch import Tensor
 
 from fedrepro.algorithms.fedpd import FedPD
-from fedrepro.core.algorithm import Metric, Trial
+from fedrepro.core.algorithm import Metric, Problem, State, Trial
+from fedrepro.core.federation import Batches
 from fedrepro.errors import UserError
 
 
@@ -22,7 +26,7 @@ class FedPDNoisy(FedPD):
     clip: float = 10.0  # C
     burn_in: int = 0  # Q₀
     decay: float = 0.0
-    account: bool = False  # record what the privacy account needs (fedrepro.studies.sgld.privacy)
+    account: bool = False  # record the inputs of the privacy account (fedrepro.studies.sgld.privacy)
 
     noisy = True
     server_only = FedPD.server_only | {"account"}
@@ -30,32 +34,33 @@ class FedPDNoisy(FedPD):
         ({"lr": 0.05, "beta": 0.01, "clip": 5.0}, {"lr": 0.1, "beta": 0.02, "clip": 2.0, "account": True})
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.beta >= 0, "beta", "a variance must not be negative")
         self.require(self.clip > 0, "clip", "the norm must be positive (infinite: no clipping)")
         self.require(self.burn_in >= 0, "burn_in", "must not be negative")
         self.require(0 <= self.decay < 1, "decay", "must lie in [0, 1): 0 for fixed steps, 1/3 in Algorithm 2")
 
-    def resolve(self, problem):
+    def resolve(self, problem: Problem) -> Self:
         steps = min(problem.steps, self.local_steps or problem.steps)
         if self.burn_in >= steps:
             raise UserError(f"{type(self).__name__}: burn_in = {self.burn_in} leaves none of the {steps} local steps")
         return self
 
-    def clipped(self, h):
+    def clipped(self, h: Tensor) -> tuple[Tensor, Tensor | float]:
         excess = (h.norm() / self.clip).clamp(min=1.0)
         return h / excess, (excess > 1).to(h.dtype)
 
-    def step(self, q: int):
+    def step(self, q: int) -> float:
         """η_q."""
         return self.lr * (q - self.burn_in) ** -self.decay if q > self.burn_in else self.lr
 
-    def move(self, x, h, q, batches):
+    def move(self, x: Tensor, h: Tensor, q: int, batches: Batches) -> Tensor:
+        assert batches.noise is not None  # for a noisy method
         eta = self.step(q)
         return x - eta * h + (eta * self.beta) ** 0.5 * batches.noise[q]
 
-    def metrics(self, problem, state, round):
+    def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         yield from super().metrics(problem, state, round)
         if self.account and round == 1:
             for q in range(min(problem.steps, self.local_steps or problem.steps)):
