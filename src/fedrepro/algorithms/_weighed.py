@@ -7,10 +7,11 @@ own; here are the means to weigh the clients' models by them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -43,7 +44,7 @@ def training_loss(task: Task, w: Params, batches: Batches) -> Tensor:
     return total / count
 
 
-def averaged(uploads: Uploads[Any], weights: Sequence[float]) -> tuple[Params, Tensor]:
+def averaged(uploads: Uploads[Any], weights: np.ndarray) -> tuple[Params, Tensor]:
     """(Σ weights_k w_k, the losses [C] in float64), one client at a time: FedAvg's average, to the last bit."""
     if uploads.together:
         models, losses = uploads.stack()

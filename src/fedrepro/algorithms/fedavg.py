@@ -42,8 +42,12 @@ class FedAvg(Algorithm):
         """What a local step goes against: ∇F_k(w)."""
         return task.gradient(w, batch)
 
-    def step(self, batches: Batches | Cohort, t: int) -> float | Tensor:
-        """The length of the local step t (counted from 0); batches know their round and epoch, a cohort its round."""
+    def step(self, batches: Batches, t: int) -> float | Tensor:
+        """The length of the local step t (counted from 0) of a round; batches know their round and epoch."""
+        return self.rate(batches.round)
+
+    def rate(self, round: int) -> float | Tensor:
+        """lr · decay^round."""
         # In a grid over the decay it is a tensor, which must not decide; a constant step is not computed anew.
         constant = isinstance(self.decay, float) and self.decay == 1.0
-        return self.lr if constant else self.lr * self.decay**batches.round
+        return self.lr if constant else self.lr * self.decay**round

@@ -36,7 +36,7 @@ class QFFL(Weighed):
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         models, losses = stacked(uploads)
-        lipschitz = 1 / self.step(cohort, 0)
+        lipschitz = 1 / self.rate(cohort.round)
         moved = (state["w"].flatten() - models.flatten(stacked=True)).square().sum(1).to("cpu", torch.float64)
         f = losses + SMALLEST
         p = torch.from_numpy(cohort.weights)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad
 
-from fedrepro.core.algorithm import Problem
+from fedrepro.core.algorithm import Metric, Problem
 from fedrepro.core.federation import Batch
 from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
@@ -70,7 +70,8 @@ class Network(AssessingModel):
 
     @torch.no_grad()
     def assess(self, problem: Problem, models: dict[int, Params], split: str) -> Assessment:
-        federation, metrics = problem.federation, []
+        federation = problem.federation
+        metrics: list[Metric] = []
         holdings, predictions = getattr(federation, split), {}
         for k, w in models.items():
             x = holdings.samples.x[holdings.of(k)]
