@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedrepro.core import parts
 from fedrepro.core.config import ROOT
-from fedrepro.data.dataset import Dataset, Source
-from fedrepro.data.datasets import DATASETS
+from fedrepro.data.dataset import Dataset
+from fedrepro.data.source import Source
 
 _CANDIDATES = [os.environ.get("FEDREPRO_TEST_DATA"), os.environ.get("DATA_DIR"), ROOT.parent / "shared" / "datasets"]
 
@@ -32,7 +33,7 @@ def real(data_dir: Path):
     from fedrepro.data.catalogue import present
 
     def load(name: str, **parameters) -> Dataset:
-        entry = DATASETS[name]
+        entry = parts.dataset(name)
         if entry.files and present(entry.files, [data_dir]) is None:
             pytest.skip(f"the real files of {name} are not in the data folder")
         return entry.load(Source(np.random.default_rng(0), "real", (data_dir,)), **parameters)

@@ -25,7 +25,7 @@ PAGE = 6000  # characters
 
 @cache
 def text_of(study: str) -> str:
-    found = sorted(FOLDER.glob(f"{PAPER[study]}_*.txt"))
+    found = sorted(FOLDER.glob(f"{PAPER.get(study, study)}_*.txt"))
     if not found:
         pytest.skip("the papers' texts are not here: set FEDREPRO_TEST_PAPERS to their folder")
     return found[0].read_text(errors="replace")
@@ -76,8 +76,8 @@ def test_numbers_are_found_as_numbers():
 
 
 ROWS = [
-    pytest.param(path.stem, row, id=f"{path.stem}/{row['id']}")
-    for path in sorted((ROOT / "config" / "published").glob("*.csv"))
+    pytest.param(path.parent.name, row, id=f"{path.parent.name}/{row['id']}")
+    for path in sorted((ROOT / "config" / "studies").glob("*/published.csv"))
     for row in csv.DictReader(path.read_text().splitlines())
     if row["read"] in ("text", "table")
 ]

@@ -14,7 +14,7 @@ import pandas as pd
 from fedrepro.bench.common import two_at_a_time, write
 from fedrepro.core import parts, streams
 from fedrepro.data.catalogue import present
-from fedrepro.data.dataset import Source
+from fedrepro.data.source import Source
 
 #: parameters that ask for all of a data set, where the defaults do not
 WHOLE = {"shakespeare": {"roles": "all", "samples": 0}}

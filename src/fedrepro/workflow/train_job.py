@@ -31,8 +31,8 @@ from fedrepro.core.params import Params
 from fedrepro.core.progress import Progress
 from fedrepro.core.rounds import Participation, Plan, Replicate, train
 from fedrepro.core.task import Task
+from fedrepro.data import assignment as federation_files
 from fedrepro.data import dataset as data_files
-from fedrepro.data import federation_files as federation_files
 from fedrepro.errors import UserError
 from fedrepro.evidence import provenance
 from fedrepro.files import read_json, sha256_of, write_atomically, write_json

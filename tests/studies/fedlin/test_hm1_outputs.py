@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedrepro.data.dataset import Source
+from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.datasets.hm1 import hm1
 from fedrepro.studies.fedlin.datasets.hm1_outputs import hm1_outputs, hm1_outputs_size

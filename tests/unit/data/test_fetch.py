@@ -19,11 +19,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fedrepro.core import parts
 from fedrepro.core.config import ROOT
 from fedrepro.data import archive, catalogue, preparation
-from fedrepro.data.dataset import Dataset, Entry, Split
+from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.fetch import Fetcher, Outcome, fetch_missing, main
 from fedrepro.data.preparation import prepare_data
+from fedrepro.data.source import Entry
 from fedrepro.errors import UserError
 from tests.server import Server, wait_until
 
@@ -181,7 +183,7 @@ def test_another_part_than_was_asked_for_is_not_taken(tmp_path, server):
     (tmp_path / "b.part").write_bytes(BODY[:40_000])
     outcome, lines = fetch(tmp_path, entries(declared("b", url=url)))
     assert outcome.state == "fetched"
-    assert "answers with another part" in lines[0]
+    assert "answers with another part of the file than requested" in lines[0]
     assert server.asked == [("/b", "bytes=40000-"), ("/b", None)]
 
 
@@ -669,7 +671,7 @@ def test_make_hands_over_names_and_folder_as_text():
 
 @pytest.fixture
 def thing(monkeypatch):
-    """A registered data set `thing` with real files, and its declaration."""
+    """Makes `thing` a data set with real files, given its declaration."""
 
     def load(source) -> Dataset:
         found = source.find("thing")
@@ -678,7 +680,7 @@ def thing(monkeypatch):
 
     def declare(declarations: dict) -> None:
         monkeypatch.setattr(catalogue, "catalogue", lambda: declarations)
-        monkeypatch.setitem(preparation.DATASETS, "thing", Entry(load, False, lambda: (1, 4), "thing"))
+        monkeypatch.setattr(parts, "dataset", {"thing": Entry(load, False, lambda: (1, 4), "thing")}.__getitem__)
 
     return declare
 

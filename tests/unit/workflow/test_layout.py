@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from fedrepro.core.experiment import SCALES
-from fedrepro.data.dataset import Entry
 from fedrepro.data.datasets import DATASETS
+from fedrepro.data.source import Entry
 from fedrepro.errors import UserError
 from fedrepro.workflow import layout
 from fedrepro.workflow.layout import PLACES, Layout

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrepro.data.assignment import Assignment
 from fedrepro.data.dataset import Dataset, Split
-from fedrepro.data.federation_files import Assignment
 
 
 def rng(seed: int = 0) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""k classes a client."""
+"""k classes per client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.data.partitions.builders import all_rows, counts, held, labelled
 
 
 def test_the_devices_of_femnist_skewed():
-    """10 letters, 5 on each of 100 devices, 500 images a device: 50 devices a letter, 5,000 images a letter."""
+    """10 letters, 5 on each of 100 devices, 500 images per device: 50 devices and 5,000 images per letter."""
     data = labelled([5000] * 10, test=2)
     found = k_classes(data, rng(), clients=100, classes=5, samples=500)
     assert sizes_of(found) == [500] * 100
@@ -63,8 +63,8 @@ def test_choices_are_random():
         ([9] * 4, {"clients": 37, "classes": 2}, r"clients = 37: there are only 36 training samples$"),
         ([9, 9, 0, 9], {"clients": 4, "classes": 2}, r"class 2 has no training samples$"),
         ([9, 9, 7, 9], {"clients": 4, "classes": 2, "samples": 8}, r"samples = 8: class 2 has 7, 8 are needed$"),
-        ([9] * 4, {"clients": 4, "classes": 2, "samples": 1}, r"1 samples a client: too few to have some of 2 classes"),
-        ([9, 9, 1, 9], {"clients": 4, "classes": 2}, r"0 samples a client: too few"),
+        ([9] * 4, {"clients": 4, "classes": 2, "samples": 1}, r"1 samples per client: too few for 2 classes"),
+        ([9, 9, 1, 9], {"clients": 4, "classes": 2}, r"0 samples per client: too few"),
     ],
 )
 def test_impossible_requests_are_refused(sizes, options, message):

@@ -15,7 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Entry, Source
+from fedrepro.data.dataset import Dataset
+from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.datasets.hm1 import hm1, hm1_size
 
@@ -52,4 +53,4 @@ def hm1_outputs_size(case: str = "I", clients: int | None = None, **_) -> tuple[
     return hm1_size(case, clients)
 
 
-DATASET = Entry(hm1_outputs, seeded=True, size=hm1_outputs_size)
+DATASET = Entry(hm1_outputs, seeded=True, size=hm1_outputs_size, example={"test": 10})
