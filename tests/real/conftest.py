@@ -1,6 +1,6 @@
-"""Tests on real data: the folder that FEDREPRO_TEST_DATA or DATA_DIR names, or ../shared/datasets beside the checkout.
+"""Tests on real data: the folder that FEDREPRO_TEST_DATA or DATA_DIR names, or ../shared/datasets.
 
-Where it is not there each of these tests is skipped, and says so.
+Without it these tests are skipped, with a message.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def data_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def real(data_dir: Path):
-    """real("mnist", **parameters): the data set read from its real files; skipped by name where they are not there."""
+    """real("mnist", **parameters): the data set read from its real files; skipped, with its name, without them."""
     from fedrepro.data.catalogue import present
 
     def load(name: str, **parameters) -> Dataset:

@@ -1,7 +1,7 @@
-"""The printed numbers, held against the papers' own texts where these are there.
+"""The printed numbers, compared with the texts of the papers.
 
 A number with `read` = text or table must stand in the text near its place: within a page of a mention of its table, or
-anywhere in the paper for a section. Numbers read off a figure by eye (`read` = figure) have no text to be held against.
+anywhere in the paper for a section. Numbers read off a figure by eye (`read` = figure) have no such text.
 """
 
 from __future__ import annotations

@@ -38,9 +38,6 @@ class Assignment:
         return arrays
 
 
-# --- the file ---------------------------------------------------------------------------------------------------------
-
-
 def save(path: Path, assignments: Mapping[int, Assignment]) -> None:
     """One npz file for the federations of several seeds."""
     arrays = {f"{seed}/{k}": v for seed, a in assignments.items() for k, v in a.arrays().items()}
@@ -74,9 +71,6 @@ def _sha256(seeds: Mapping[int, Mapping[str, np.ndarray]]) -> str:
             digest.update(f"{seed}/{name}/{array.dtype}/{array.shape};".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-# --- dealing out ------------------------------------------------------------------------------------------------------
 
 
 def class_labels(dataset: Dataset, scheme: str) -> np.ndarray:

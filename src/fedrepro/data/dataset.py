@@ -13,6 +13,7 @@ from fedrepro.files import atomic_file, check_own, sha256
 
 KINDS = ("real", "standin", "synthetic")
 SPLITS = ("train", "validation", "test")
+Channels = float | tuple[float, ...]  # one number, or one per channel
 
 
 @dataclass(frozen=True)
@@ -106,12 +107,10 @@ class Dataset:
         return {name: split for name in SPLITS if (split := getattr(self, name)) is not None}
 
 
-def pixels(
-    mean: float | tuple[float, ...] = 0.0, std: float | tuple[float, ...] = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
+def pixels(mean: Channels = 0.0, std: Channels = 1.0) -> dict[str, Any]:
     """offset and factor of byte images [channels, height, width]: (pixel/255 − mean) / std."""
     shift, scale = (np.atleast_1d(np.asarray(value, dtype=np.float64)).reshape(-1, 1, 1) for value in (mean, std))
-    return 255 * shift, 1 / (255 * scale)
+    return {"offset": 255 * shift, "factor": 1 / (255 * scale)}
 
 
 def save(path: Path, datasets: Mapping[int, Dataset]) -> None:

@@ -40,9 +40,7 @@ class Outcome:
     size: int = 0
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+_say = partial(print, flush=True)
 
 
 @dataclass(frozen=True)
@@ -59,13 +57,12 @@ class Fetcher:
         spec = entry(name, self.entries)
         how, layouts = how_to_get(name, spec), list(spec["layouts"].values())
         addressed = [all("url" in file or "archive" in file for file in layout["files"]) for layout in layouts]
-        wanted = addressed.index(True) if any(addressed) else None
-        last = len(layouts) if wanted is None else wanted
-        good_enough = [layout for i, layout in enumerate(layouts) if i <= last or layout.get("complete", True)]
+        wanted = [*addressed, True].index(True)
+        good_enough = [layout for i, layout in enumerate(layouts) if i <= wanted or layout.get("complete", True)]
         try:
             if self._there(good_enough):
                 return Outcome(name, "there")
-            if wanted is None:
+            if not any(addressed):
                 return Outcome(name, "missing", "no address serves it", how)
             with self._alone():
                 if self._there(good_enough):  # another process fetched it while this one waited
@@ -84,11 +81,9 @@ class Fetcher:
     def _there(self, layouts: Sequence[Mapping[str, Any]]) -> bool:
         """Whether all files of one of the layouts are in the folder; UserError where one of them is wrong."""
         for layout in layouts:
-            paths = [self.folder / file["path"] for file in layout["files"]]
-            if all(path.is_file() for path in paths):
-                for path, file in zip(paths, layout["files"], strict=True):
-                    verify(path, file)
-                return True
+            declared = {self.folder / file["path"]: file for file in layout["files"]}
+            if all(path.is_file() for path in declared):
+                return all(verify(path, file) for path, file in declared.items())
         return False
 
     def _fetch_layout(self, name: str, layout: Mapping[str, Any]) -> int:

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Found, Split, pixels
+from fedrepro.data.dataset import Channels, Dataset, Found, Split, pixels
 from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError
 
@@ -46,8 +46,8 @@ class ImageSet:
     test: int
     read: Callable[[Found, str], Images]
     standin: Callable[..., Images]
-    mean: float | tuple[float, ...] = 0.0
-    std: float | tuple[float, ...] = 1.0
+    mean: Channels = 0.0
+    std: Channels = 1.0
     standin_at_most: tuple[int, int] | None = None
 
     def load(
@@ -65,7 +65,7 @@ class ImageSet:
         else:
             first = subset(*self._read(found, "train"), train, source.rng)
             second = subset(*self._read(found, "test"), test, source.rng)
-        return image_dataset(first, second, self.classes, pooled, found, self.mean, self.std)
+        return image_dataset(first, second, self.classes, pooled, found, mean=self.mean, std=self.std)
 
     def entry(self, load: Callable[..., Dataset] | None = None, **example: Any) -> Entry:
         """The declaration of the data set; load: a function that adds to `self.load`."""
@@ -97,23 +97,13 @@ class ImageSet:
 
 
 def image_dataset(
-    train: Images,
-    test: Images,
-    classes: int,
-    pooled: bool,
-    found: Found | None,
-    mean: float | tuple[float, ...] = 0.0,
-    std: float | tuple[float, ...] = 1.0,
+    train: Images, test: Images, classes: int, pooled: bool, found: Found | None, **normalised: Channels
 ) -> Dataset:
-    """Train and test images as a data set: real where files were found."""
+    """Train and test images as a data set: real where files were found. normalised: mean and std of `pixels`."""
     if pooled:
         train = np.concatenate([train[0], test[0]]), np.concatenate([train[1], test[1]])
     kind, held_out = "standin" if found is None else "real", None if pooled else Split(*test)
-    offset, factor = pixels(mean, std)
-    return Dataset(kind, Split(*train), held_out, outputs=classes, offset=offset, factor=factor, found=found)
-
-
-# --- subsets ----------------------------------------------------------------------------------------------------------
+    return Dataset(kind, Split(*train), held_out, outputs=classes, found=found, **pixels(**normalised))
 
 
 def stratified(y: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -141,8 +131,6 @@ def cut(x: np.ndarray, y: np.ndarray, train: int, test: int, rng: np.random.Gene
     held_out[stratified(y, test, rng)] = True
     return subset(x[~held_out], y[~held_out], train, rng), (x[held_out], y[held_out])
 
-
-# --- readers ----------------------------------------------------------------------------------------------------------
 
 _BROKEN = (OSError, EOFError, KeyError, TypeError, ValueError, AssertionError, RuntimeError)
 

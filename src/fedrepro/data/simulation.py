@@ -10,8 +10,6 @@ import numpy as np
 from fedrepro.data.dataset import Split
 from fedrepro.errors import UserError, nearest
 
-READINGS = ("sd", "variance")
-
 
 def check_name(dataset: str, parameter: str, value: str, valid: Iterable[str]) -> None:
     """UserError with the nearest valid name, unless `value` is one."""
@@ -30,7 +28,7 @@ def check_least(dataset: str, least: float, **values: float | None) -> None:
 
 def noise_sd(dataset: str, noise: float, noise_is: str) -> float:
     """The standard deviation of a noise that a paper gives as a number, read as `sd` or as `variance`."""
-    check_name(dataset, "noise_is", noise_is, READINGS)
+    check_name(dataset, "noise_is", noise_is, ("sd", "variance"))
     check_least(dataset, 0, noise=noise)
     return noise if noise_is == "sd" else math.sqrt(noise)
 
@@ -44,17 +42,13 @@ def linear_devices(
     or splits. theta [K, d]; counts [K]: training samples per device; tests: test samples per device.
     """
     d = theta.shape[1]
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("x", "y", "test_x", "test_y", "mean")}
+    made = []
     for stream, mine, n in zip(streams, theta, counts, strict=True):
         inputs, noise, test_inputs, test_noise = stream.spawn(4)
         x, test_x = inputs.standard_normal((n, d)), test_inputs.standard_normal((tests, d))
-        mean = test_x @ mine
-        parts["x"].append(x)
-        parts["y"].append(x @ mine + sigma * noise.standard_normal(n))
-        parts["test_x"].append(test_x)
-        parts["test_y"].append(mean + sigma * test_noise.standard_normal(tests))
-        parts["mean"].append(mean)
-    x, y, test_x, test_y, mean = (np.concatenate(part) for part in parts.values())
+        y, mean = x @ mine + sigma * noise.standard_normal(n), test_x @ mine
+        made.append((x, y, test_x, mean + sigma * test_noise.standard_normal(tests), mean))
+    x, y, test_x, test_y, mean = map(np.concatenate, zip(*made, strict=True))
     clients = np.arange(len(theta))
     train = Split(x, y, client=np.repeat(clients, counts))
     return train, Split(test_x, test_y, client=np.repeat(clients, tests)), mean

@@ -1,4 +1,4 @@
-"""config/datasets.yaml: which real files there are, whether they are the right ones, and what is said where not."""
+"""config/datasets.yaml: finding the real files, verifying them, and the errors where they are missing or wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make data`, against a real server with every fault that we know of."""
+"""`make data` against a real server with every known fault."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def fetch(folder: Path, declarations: dict, timeout: float = 20.0) -> tuple[Outc
 
 
 def files_in(folder: Path) -> set[str]:
-    """All files below a folder, but the lock."""
+    """All files below a folder except the lock."""
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
 
 
@@ -508,7 +508,7 @@ def test_a_full_disk_while_unpacking_keeps_the_archive_for_the_next_run(tmp_path
     assert files_in(tmp_path) == {"a"}
 
 
-# --- which layout, and what is there already --------------------------------------------------------------------------
+# --- choice of the layout, present files ------------------------------------------------------------------------------
 
 
 def layouts(**specs: list[dict]) -> dict:
@@ -594,7 +594,7 @@ def two(server: Server, **faults) -> dict:
 
 def test_the_summary_says_what_is_there_and_how_to_get_the_rest(run, server, tmp_path):
     code, said, errors = run(two(server))
-    assert (code, errors) == (0, "")  # what nobody named may be missing
+    assert (code, errors) == (0, "")  # a data set that was not named may be missing
     assert said.splitlines() == [
         "thing: Thing",
         f"  {server.url('b')} (0.1 MB)",

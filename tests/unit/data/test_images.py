@@ -1,5 +1,5 @@
-"""The image data sets on files built by hand, whole and broken. Checksums are taken away where a reader itself is
-tested: with them no broken file gets that far."""
+"""The image data sets on files built by hand, complete and broken. Checksums are removed where a reader itself is
+tested: with them no broken file would reach it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def unchecked(monkeypatch):
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch) -> Path:
-    """Where temporary files go."""
+    """The folder of temporary files."""
     import torchvision  # noqa: F401  makes a folder of its own there when it is first imported
 
     folder = tmp_path / "scratch"
@@ -307,7 +307,7 @@ class Trap:
 
 
 def pickles(name: str, monkeypatch, contents: dict[str, object] | None = None) -> dict[str, bytes]:
-    """The files of a python version; where contents are given, torchvision is told their md5s."""
+    """The files of a python version; without `contents`, torchvision's md5s are replaced by theirs."""
     import torchvision
 
     reader, folder, key = PICKLES[name]
@@ -406,7 +406,7 @@ def test_a_broken_sample_of_cifar_100_is_one_clear_line(tmp_path, unchecked):
 
 
 def stl_files(monkeypatch, labels: bytes = b"\1\x0a", cut_off: int = 0) -> dict[str, bytes]:
-    """Two images, stored column by column; torchvision is told the files' md5s."""
+    """Two images, stored column by column; torchvision's md5s are replaced by theirs."""
     from torchvision.datasets import STL10
 
     images = numbered(2, 3, 96, 96).swapaxes(2, 3).tobytes()

@@ -8,7 +8,6 @@ holds with and without the real files.
 
 from __future__ import annotations
 
-import string
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,10 +17,9 @@ import numpy as np
 from fedrepro.data.dataset import Dataset, Found
 from fedrepro.data.images import Images, ImageSet, read_idx
 from fedrepro.data.source import Source
-from fedrepro.data.standins.handwriting import rendered
+from fedrepro.data.standins.handwriting import CHARACTERS, handwriting
 from fedrepro.errors import UserError
 
-CHARACTERS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _AT_MOST = (62_000, 12_400)  # assumed: 1,000 and 200 per class, drawn in seconds
 
 
@@ -48,6 +46,6 @@ def _read(found: Found, part: str) -> Images:
     return x.swapaxes(2, 3), y
 
 
-_STANDIN = partial(rendered, classes=62, writers=3_600)
+_STANDIN = partial(handwriting, classes=62, writers=3_600)
 _SET = ImageSet("emnist", 62, (1, 28, 28), 697_932, 116_323, _read, _STANDIN, standin_at_most=_AT_MOST)
 DATASET = _SET.entry(emnist, train=1240, test=124, pooled=True)

@@ -51,8 +51,8 @@ def femnist(source: Source, *, writers: int = 500, minimum: int = 20) -> Dataset
     else:
         found = _all_files(found)
         split, names = _chosen(found, source.rng, writers, minimum)
-    kind, facts, (offset, factor) = "standin" if found is None else "real", {"client_names": np.array(names)}, pixels()
-    return Dataset(kind, split, outputs=CLASSES, offset=offset, factor=factor, facts=facts, found=found)
+    kind, facts = "standin" if found is None else "real", {"client_names": np.array(names)}
+    return Dataset(kind, split, outputs=CLASSES, facts=facts, found=found, **pixels())
 
 
 def femnist_size(writers: int = 500, **_: Any) -> tuple[int, int]:
@@ -65,9 +65,6 @@ def _standin(rng: np.random.Generator, writers: int, minimum: int) -> tuple[Spli
     shares = np.concatenate([np.full(classes, samples / classes) for classes, samples in KINDS])
     y = rng.choice(CLASSES, len(writer), p=shares / shares.sum())
     return Split(written(rng, y, writer), y, client=writer), [f"standin_{k:04d}" for k in range(writers)]
-
-
-# --- LEAF's files -----------------------------------------------------------------------------------------------------
 
 
 def _all_files(found: Found) -> Found:

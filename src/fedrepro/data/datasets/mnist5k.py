@@ -17,11 +17,11 @@ from fedrepro.data.catalogue import verify
 from fedrepro.data.dataset import Dataset, Found
 from fedrepro.data.images import Images, cut, image_dataset, reading
 from fedrepro.data.source import Entry, Source
-from fedrepro.data.standins.handwriting import rendered
+from fedrepro.data.standins.handwriting import handwriting
 from fedrepro.errors import UserError
 
 PACKAGED = 5_000  # images in the package
-STANDIN = partial(rendered, classes=10, writers=500)
+STANDIN = partial(handwriting, classes=10, writers=500)
 
 
 def mnist5k(source: Source, *, train: int = 4_000, test: int = 1_000, pooled: bool = False) -> Dataset:

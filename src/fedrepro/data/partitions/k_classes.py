@@ -29,7 +29,7 @@ def k_classes(
     if not 1 <= classes <= dataset.outputs:
         raise UserError(f"k_classes: classes = {classes}: the data set has 1 to {dataset.outputs}")
     if clients * classes < dataset.outputs:
-        raise UserError(f"k_classes: {clients} clients of {classes} classes leave some of {dataset.outputs} to nobody")
+        raise UserError(f"k_classes: {clients} clients of {classes} classes do not cover all {dataset.outputs}")
     rows = rows_by_class(labels, dataset.outputs, rng)
     sizes = np.array([len(mine) for mine in rows])
     require_all_classes(sizes, "k_classes")

@@ -37,22 +37,11 @@ STEP = 1 / 16  # pixels: unit of a stored distance
 CHUNK = 256  # samples at a time: their coordinates fit into the processor's cache
 
 
-def handwriting(
-    rng: np.random.Generator, samples: int, classes: int = 62, writers: int = 1
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x uint8 [n, 1, 28, 28], y int64 [n], writer int64 [n]: classes and writers as even as n allows, random order."""
-    if not 1 <= classes <= len(CHARACTERS):
-        raise ValueError(f"handwriting: classes = {classes}: must lie in 1 … {len(CHARACTERS)}")
-    if not 1 <= writers <= max(1, samples):
-        raise ValueError(f"handwriting: writers = {writers}: must lie in 1 … {samples}, the samples")
+def handwriting(rng: np.random.Generator, samples: int, classes: int, writers: int) -> tuple[np.ndarray, np.ndarray]:
+    """x uint8 [n, 1, 28, 28], y int64 [n] in random order; classes and writers as even as n allows."""
     y = rng.permutation(np.arange(samples) % classes)
-    writer = rng.permutation(np.arange(samples) % writers)
-    return written(rng, y, writer), y, writer
-
-
-def rendered(rng: np.random.Generator, samples: int, classes: int, writers: int) -> tuple[np.ndarray, np.ndarray]:
-    """`handwriting` as (x, y), with at most one writer per sample."""
-    return handwriting(rng, samples, classes, min(writers, samples))[:2]
+    writer = rng.permutation(np.arange(samples) % min(writers, samples))
+    return written(rng, y, writer), y
 
 
 def written(rng: np.random.Generator, y: np.ndarray, writer: np.ndarray) -> np.ndarray:
@@ -95,41 +84,27 @@ def _draw(rng: np.random.Generator, y: np.ndarray, hand: dict[str, np.ndarray]) 
     slant, turn, place = around("slant", 0.07), around("turn", 0.06), around("place", 0.4)
     width, height = (hand["size"] * np.exp(0.05 * rng.standard_normal((n, 2), dtype=np.float32))).T
     # The place of a pixel (column c, row r, from the centre) on the glyph: turned, sheared and scaled back.
-    c = np.arange(SIDE, dtype=np.float32) - np.float32((SIDE - 1) / 2)
-    dc, dr = c - place[:, :1], c - place[:, 1:]
+    centred = np.arange(SIDE, dtype=np.float32) - np.float32((SIDE - 1) / 2)
+    dc, dr = centred - place[:, :1], centred - place[:, 1:]
     cos, sin = np.cos(turn), np.sin(turn)
-    across = _outer_sum((cos + slant * sin) / width, dc, (slant * cos - sin) / width, dr, _waves(rng, hand))
-    down = _outer_sum(sin / height, dc, cos / height, dr, _waves(rng, hand), along_columns=True)
+    a, b, c, d = ((cos + slant * sin) / width, (slant * cos - sin) / width, sin / height, cos / height)
+    across = _cell(a[:, None] * dc, b[:, None] * dr + _waves(rng, hand))
+    down = _cell(c[:, None] * dc + _waves(rng, hand), d[:, None] * dr)
     usual = rng.random(n) < 0.8
     font = np.where(usual, hand["fonts"][:, 0], hand["fonts"][:, 1])
-    cell = down * GRID
-    cell += across
-    cell += ((font * len(CHARACTERS) + y) * GRID * GRID).astype(np.int32)[:, None, None]
+    cell = down * GRID + across + ((font * len(CHARACTERS) + y) * GRID * GRID).astype(np.int32)[:, None, None]
     # Ink inside the outline, widened by the pen and softened by the blur.
     gain = hand["ink"] / hand["blur"]
     image = _glyphs().ravel()[cell] * (STEP * gain)[:, None, None]
     image += (0.5 * hand["ink"] + around("pen", 0.1) * gain)[:, None, None]
     np.clip(image, 0, hand["ink"][:, None, None], out=image)
-    grain = rng.integers(256, size=image.shape, dtype=np.uint8).astype(np.float32)
-    grain -= 127.5
-    image *= 255
-    image += grain * hand["noise"][:, None, None]
-    return np.clip(image, 0, 255, out=image).astype(np.uint8)
+    grain = rng.integers(256, size=image.shape, dtype=np.uint8).astype(np.float32) - 127.5
+    return np.clip(image * 255 + grain * hand["noise"][:, None, None], 0, 255).astype(np.uint8)
 
 
-def _outer_sum(
-    a: np.ndarray, dc: np.ndarray, b: np.ndarray, dr: np.ndarray, waves: np.ndarray, along_columns: bool = False
-) -> np.ndarray:
-    """int32 [n, row, column]: the glyph's cell at a·dc + b·dr + waves (of the row, or of the column), in pixels."""
-    columns, rows = a[:, None] * dc, b[:, None] * dr
-    if along_columns:
-        columns += waves
-    else:
-        rows += waves
-    columns += SIDE / 2
-    columns *= FINE
-    rows *= FINE
-    cell = columns[:, None, :] + rows[:, :, None]
+def _cell(columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """int32 [n, row, column]: the cell along one axis of the glyph, from parts [n, 28] in pixels."""
+    cell = ((columns + SIDE / 2) * FINE)[:, None, :] + (rows * FINE)[:, :, None]
     return np.clip(cell, 0, GRID - 1, out=cell).astype(np.int32)
 
 

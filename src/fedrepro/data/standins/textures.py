@@ -50,9 +50,7 @@ PHOTOGRAPH = Scene(
 def textured_shapes(
     rng: np.random.Generator, classes: int, samples: int, channels: int, side: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """x uint8 [samples, channels, side, side], y int64 [samples]: classes as even as `samples` allows, random order."""
-    if not 1 <= classes <= 100:
-        raise ValueError(f"textured_shapes: classes = {classes}: must lie in 1 … 100")
+    """x uint8 [n, channels, side, side], y int64 [n] in random order; at most 100 classes, as even as n allows."""
     y = rng.permutation(np.arange(samples) % classes)
     x = np.empty((samples, channels, side, side), dtype=np.uint8)
     step = max(1, CHUNK // side**2)
@@ -79,28 +77,16 @@ def _draw(rng: np.random.Generator, y: np.ndarray, classes: int, channels: int, 
     stripes = _stripes(direction, waves * np.exp(normal(0, 0.06)), uniform(0, 2 * np.pi), side)
     clutter = _stripes(uniform(0, np.pi), uniform(0.5, 3), uniform(0, 2 * np.pi), side)
     clutter *= _stripes(uniform(0, np.pi), uniform(0.5, 3), uniform(0, 2 * np.pi), side)
-    fields = np.empty((n, 4, side * side), dtype=np.float32)
-    fields[:, 0] = 1
-    for i, field in enumerate((figure, figure * stripes, clutter), start=1):
-        fields[:, i] = field.reshape(n, -1)
+    fields = np.stack([np.ones_like(figure), figure, figure * stripes, clutter], axis=1).reshape(n, 4, -1)
 
     # The share of each field in each channel; black is −1, white is 1.
     sign = np.where(rng.random(n) < scene.negatives, -1, 1).astype(np.float32)[:, None]
     tint = normal(1, 0.35 if channels > 1 else 0, channels)
-    mixture = np.empty((n, channels, 4), dtype=np.float32)
-    mixture[:, :, 0] = normal(0, 0.12, channels) - 0.25 * sign
-    mixture[:, :, 1] = 0.5 * sign * tint
-    mixture[:, :, 2] = 0.3 * sign * tint * uniform(0.7, 1.3, 1)
-    mixture[:, :, 3] = normal(0, scene.clutter, channels)
-    mixture *= uniform(scene.faintest, 1, 1, 1)
-    image = mixture @ fields
-    image *= 127.5
-    image += 127.5
-    grain = rng.integers(256, size=image.shape, dtype=np.uint8).astype(np.float32)
-    grain -= 127.5
-    grain *= scene.grain
-    image += grain
-    return np.clip(image, 0, 255, out=image).astype(np.uint8).reshape(n, channels, side, side)
+    ground, stripe = normal(0, 0.12, channels) - 0.25 * sign, 0.3 * sign * tint * uniform(0.7, 1.3, 1)
+    mixture = np.stack([ground, 0.5 * sign * tint, stripe, normal(0, scene.clutter, channels)], axis=2)
+    image = (mixture * uniform(scene.faintest, 1, 1, 1)) @ fields * 127.5 + 127.5
+    image += (rng.integers(256, size=image.shape, dtype=np.uint8).astype(np.float32) - 127.5) * scene.grain
+    return np.clip(image, 0, 255).astype(np.uint8).reshape(n, channels, side, side)
 
 
 def _factors(y: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
@@ -116,15 +102,9 @@ def _figure(outline: np.ndarray, size: np.ndarray, turn: np.ndarray, place: np.n
     c = np.linspace(-1, 1, side, dtype=np.float32)
     dc, dr = (c - place[:, :1]) / size[:, None], (c - place[:, 1:]) / size[:, None]
     cos, sin = np.cos(turn)[:, None], np.sin(turn)[:, None]
-    cell = _cell(cos * dc, sin * dr)
-    down = _cell(-sin * dc, cos * dr)
-    down *= GRID
-    cell += down
-    cell += (outline * GRID * GRID).astype(np.int32)[:, None, None]
-    figure = _outlines().ravel()[cell]
-    figure *= (size * np.float32(side / 2))[:, None, None]
-    figure += 0.5
-    return np.clip(figure, 0, 1, out=figure)
+    start = (outline * GRID * GRID).astype(np.int32)[:, None, None]
+    cell = start + _cell(-sin * dc, cos * dr) * GRID + _cell(cos * dc, sin * dr)
+    return np.clip(_outlines().ravel()[cell] * (size * np.float32(side / 2))[:, None, None] + 0.5, 0, 1)
 
 
 def _cell(columns: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ def test_a_large_alpha_deals_evenly_and_a_small_one_does_not():
 
 
 def test_shares_have_the_law_of_a_dirichlet_draw():
-    """Of the first class nobody is full yet: its shares are Dir(α), with variance (1/L)(1 − 1/L)/(αL + 1)."""
+    """No client is full before the first class: its shares are Dir(α), with variance (1/L)(1 − 1/L)/(αL + 1)."""
     shares = np.array([_draw(np.array([10**6]), rng(s), 5, 0.5)[0] / 10**6 for s in range(800)])
     assert np.allclose(shares.mean(axis=0), 0.2, atol=0.04)
     assert shares.var() == pytest.approx(0.2 * 0.8 / 3.5, rel=0.1)

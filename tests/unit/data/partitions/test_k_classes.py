@@ -48,7 +48,7 @@ def test_classes_are_chosen_without_repetition_and_evenly(clients, classes, outp
 
 
 def test_choices_are_random():
-    """Two of four classes: a client may have any pair, the next one does not only get what is left."""
+    """Two of four classes: a client may have any pair, and the next one not only the rest."""
     pairs = [tuple(map(tuple, np.sort(choose_classes(rng(s), 8, 2, 4)[:2], axis=1))) for s in range(200)]
     assert {first for first, _ in pairs} == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}
     assert any(set(first) & set(second) for first, second in pairs)
@@ -59,7 +59,7 @@ def test_choices_are_random():
     [
         ([9] * 4, {"clients": 4, "classes": 5}, r"^k_classes: classes = 5: the data set has 1 to 4$"),
         ([9] * 4, {"clients": 4, "classes": 0}, r"classes = 0: the data set has 1 to 4$"),
-        ([9] * 4, {"clients": 1, "classes": 2}, r"1 clients of 2 classes leave some of 4 to nobody$"),
+        ([9] * 4, {"clients": 1, "classes": 2}, r"1 clients of 2 classes do not cover all 4$"),
         ([9] * 4, {"clients": 37, "classes": 2}, r"clients = 37: there are only 36 training samples$"),
         ([9, 9, 0, 9], {"clients": 4, "classes": 2}, r"class 2 has no training samples$"),
         ([9, 9, 7, 9], {"clients": 4, "classes": 2, "samples": 8}, r"samples = 8: class 2 has 7, 8 are needed$"),

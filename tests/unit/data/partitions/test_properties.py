@@ -1,4 +1,4 @@
-"""What holds for any labels, sizes and seeds (hypothesis)."""
+"""Properties of the partitions for any labels, sizes and seeds (hypothesis)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def disjoint(rows: list[int], total: int) -> bool:
 
 
 def possible(make, data: Dataset, seed: int, **options) -> Assignment | None:
-    """The federation, or None where it is refused; nothing else may be raised."""
+    """The federation, or None after a UserError; any other error fails the test."""
     try:
         found = make(data, rng(seed), **options)
     except UserError:
