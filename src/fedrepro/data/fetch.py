@@ -107,18 +107,18 @@ class Fetcher:
 
     def _unpack(self, archive: Path, files: Sequence[Mapping[str, Any]]) -> None:
         """Unpack files and remove the archive; after a full disk it stays for the next run."""
-        paths = {file["member"]: self.folder / file["path"] for file in files}
+        paths = [self.folder / file["path"] for file in files]
         try:
-            extract(archive, {file["member"]: (part(paths[file["member"]]), file.get("bytes")) for file in files})
-            for file in files:
-                path = paths[file["member"]]
+            members = {file["member"]: (part(path), file.get("bytes")) for path, file in zip(paths, files, strict=True)}
+            extract(archive, members)
+            for path, file in zip(paths, files, strict=True):
                 settle(part(path), path, file, f"{archive.name}: member '{file['member']}'")
         except (UserError, Trouble) as error:
             archive.unlink()  # the next run fetches it anew
             self.say(f"  {error}")
             raise Trouble(str(error)) from None
         finally:
-            for path in paths.values():
+            for path in paths:
                 part(path).unlink(missing_ok=True)
         shutil.rmtree(archive.parent)
         with suppress(OSError):  # not empty: another data set's archive
@@ -139,13 +139,13 @@ class Fetcher:
             yield
 
 
-def fetch_missing(name: str, folders: Sequence[Path], entries: Entries | None = None, **options: Any) -> None:
+def fetch_missing(name: str, folders: Sequence[Path]) -> None:
     """For `data: real`: fetch the data set into the last folder; UserError with the addresses tried if this fails."""
-    outcome = Fetcher(folders[-1], entries, **options).fetch(name)
+    outcome = Fetcher(folders[-1]).fetch(name)
     if outcome.state == "wrong":
         raise UserError(outcome.note)
     if outcome.state == "missing":
-        raise UserError(missing(name, folders, entries, tried=outcome.note))
+        raise UserError(missing(name, folders, tried=outcome.note))
 
 
 def summary(outcomes: Sequence[Outcome], folder: Path) -> str:
