@@ -11,7 +11,7 @@ class UserError(Exception):
     """Wrong input. The text is one line, shown without a traceback; line breaks and control characters in names and
     values are escaped."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str) -> None:
         super().__init__(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: ascii(found[0])[1:-1], text))
 
 

@@ -29,7 +29,7 @@ _NETWORK = (OSError, http.client.HTTPException)  # a timeout and urllib's own er
 class Trouble(Exception):
     """A failed download, in one line. again: a second try at the same address may help."""
 
-    def __init__(self, text: str, again: bool = False):
+    def __init__(self, text: str, again: bool = False) -> None:
         super().__init__(text)
         self.again = again
 
