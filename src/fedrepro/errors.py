@@ -1,4 +1,4 @@
-"""Errors that a user can mend: one line that names the file, the key and the nearest valid name."""
+"""Errors that a user can fix: one line that names the file, the key and the nearest valid name."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """Wrong input. Its text is one line, meant to be shown without a traceback; what a name or value holds of line
-    breaks and control characters is shown as text."""
+    """Wrong input. The text is one line, shown without a traceback; line breaks and control characters in names and
+    values are escaped."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str) -> None:
         super().__init__(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: ascii(found[0])[1:-1], text))
 
 
 def nearest(name: object, candidates: Iterable[str]) -> str:
-    """`; did you mean 'fedavg'?` where a candidate is close to `name`, else the short list of what is valid."""
+    """`; did you mean 'fedavg'?` if a candidate is close to `name`, else the list of valid names."""
     candidates = sorted(map(str, candidates))
     close = difflib.get_close_matches(str(name), candidates, n=1, cutoff=0.5)
     if close:

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, and known by their content."""
+"""Files: written completely or not at all, and identified by their content."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fedrepro.errors import UserError
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to under a temporary name in the same folder, renamed at the end: no reader ever sees a half
-    file, and after an error there is none."""
+    """A file to write to under a temporary name in the same folder, renamed at the end: no reader sees an incomplete
+    file, and an error leaves none."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -26,7 +26,8 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.umask(mask := os.umask(0))  # the umask can be read only by setting it
+        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -34,7 +35,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_writable(folder: Path) -> None:
-    """UserError where no file can be made in the folder (which is made, too)."""
+    """Create the folder; UserError if it is not writable."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -44,31 +45,35 @@ def check_writable(folder: Path) -> None:
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """All of the content, or nothing."""
+    """Write all of the content, or nothing."""
     with atomic_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write a value as json with sorted keys."""
     write_atomically(path, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path) -> Any:
+    """The value in a json file."""
     return json.loads(Path(path).read_text())
 
 
 def check_own(path: Path, found: str) -> None:
-    """UserError where a file that the workflow made is not what the json beside it says, by its `sha256`."""
+    """UserError if the checksum of one of the workflow's files is not the `sha256` in its json file."""
     about = Path(path).with_suffix(".json")
     if about.exists() and read_json(about)["sha256"] != found:
         raise damaged(path)
 
 
 def damaged(path: Path) -> UserError:
-    return UserError(f"{path}: damaged: its checksum is not the one in the json beside it. Delete it and run again")
+    """The error for a file with another checksum than its json file."""
+    return UserError(f"{path}: damaged: its checksum is not the one in its json file. Delete it and run again")
 
 
 def sha256(path: Path) -> str:
+    """Checksum of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -76,9 +81,3 @@ def sha256(path: Path) -> str:
 def sha256_of(value: Any) -> str:
     """Hash of a JSON-like value, independent of the order of its keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

@@ -1,109 +1,54 @@
-"""What every registered data set and splitting scheme must hold, and every pair of them.
+"""The contract of every data set and partition, and of every pair of them.
 
-A data set or a scheme that is new is covered as soon as it is registered: with its defaults, or with the small
-settings that are given for it here.
+A new one is covered as soon as its file exists: a data set with the `example` of its entry, a partition with the
+settings of its `EXAMPLES`.
 """
 
 from __future__ import annotations
 
+import ast
+import importlib
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from fedrepro.core import streams
+from fedrepro.core import parts, streams
+from fedrepro.data import assignment as federation_files
 from fedrepro.data import dataset as data_files
-from fedrepro.data import federation_files as federation_files
-from fedrepro.data.dataset import Dataset, Source, Split
-from fedrepro.data.datasets import DATASETS
-from fedrepro.data.federation_files import Assignment
+from fedrepro.data.assignment import Assignment
+from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.inside import INSIDE
-from fedrepro.data.partitions import PARTITIONS
+from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 from fedrepro.workflow.train_job import load_federations
 
-#: Sizes that keep the contract quick. Every data set that is not here has its defaults.
-SMALL: dict[str, dict[str, Any]] = {
-    "cifar10": {"train": 400, "test": 50},
-    "cifar100": {"train": 800, "test": 100},
-    "emnist": {"train": 1240, "test": 124},
-    "fashion_mnist": {"train": 400, "test": 50},
-    "femnist": {"writers": 8},
-    "fedprox_synthetic": {"clients": 8, "largest": 200},
-    "gp_draws": {"clients": 4, "total": 100, "test": 5},
-    "hm1": {"test": 10},
-    "hm1_outputs": {"test": 10},
-    "hm2": {"clients": 6, "test": 10},
-    "mnist": {"train": 400, "test": 50},
-    "mnist5k": {"train": 400, "test": 100},
-    "multi_fidelity": {"test": 20},
-    "shakespeare": {"samples": 40},
-    "stl10": {"train": 200, "test": 50},
+DATASETS = list(parts.modules("datasets"))
+#: partition → data set → the settings that must work with it
+EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
+    name: importlib.import_module(module).EXAMPLES for name, module in parts.modules("partitions").items()
 }
-
-#: Further forms of some data sets that schemes need.
-FORMS = {
-    "mnist pooled": ("mnist", {"train": 400, "test": 100, "pooled": True}),
-    "emnist pooled": ("emnist", {"train": 1240, "test": 124, "pooled": True}),
+#: every partition with each of its settings: "dirichlet 0" → (partition, settings)
+SETTINGS = {
+    f"{name} {i}": (name, setting)
+    for name, examples in EXAMPLES.items()
+    for i, setting in enumerate({repr(setting): setting for setting in examples.values()}.values())
 }
-DATA = {name: (name, SMALL.get(name, {})) for name in DATASETS} | {
-    form: known for form, known in FORMS.items() if known[0] in DATASETS
-}
-
-#: Small settings of the schemes that have no defaults, or large ones.
-SETTINGS: dict[str, list[dict[str, Any]]] = {
-    "by_client": [{}, {"clients": 2, "choose": "random", "minimum": 2}],
-    "dirichlet": [{"clients": 3, "alpha": 0.5, "minimum": 2}],
-    "equal_devices": [{"clients": 3}],
-    "iid": [{"clients": 3}],
-    "k_classes": [{"clients": 50, "classes": 2}],
-    "newcomers": [{"old": 2, "new": 1}],
-    "omni_skewed": [{"clients": 3, "samples": 20, "test_samples": 25}],
-    "omni_stratified": [{"clients": 3, "samples": 20, "test_samples": 25}],
-    "super_cluster_dirichlet": [
-        {"clients": 6, "clusters": table, "minimum": 2} for table in ("cifar10", "cifar100", "fashion_mnist", "stl10")
-    ],
-    "three_groups": [{"clients": 10, "samples": 43}],
-}
-SCHEMES = {
-    f"{scheme} {i}" if i else scheme: (scheme, setting)
-    for scheme in PARTITIONS
-    for i, setting in enumerate(SETTINGS.get(scheme, [{}]))
-}
-
-#: What the papers do must be possible.
-MUST_APPLY = {
-    "cifar10": ["iid", "dirichlet", "super_cluster_dirichlet"],
-    "cifar100": ["iid", "dirichlet", "super_cluster_dirichlet 1"],
-    "cmapss": ["by_client"],
-    "cmapss_engines": ["newcomers"],
-    "dfl_line": ["by_client"],
-    "emnist": ["k_classes"],
-    "emnist pooled": ["k_classes", "three_groups"],
-    "fashion_mnist": ["iid", "dirichlet", "super_cluster_dirichlet 2"],
-    "femnist": ["by_client", "by_client 1"],
-    "mnist pooled": ["omni_stratified", "omni_skewed"],
-    "sarcos": ["equal_devices"],
-    "shakespeare": ["by_client", "by_client 1"],
-    "stl10": ["iid", "dirichlet", "super_cluster_dirichlet 3"],
-    "student": ["by_client"],
-}
-#: Schemes that leave no training sample unused.
-COMPLETE = {"by_client", "dirichlet", "iid", *(name for name in SCHEMES if name.startswith("super_cluster_dirichlet"))}
-
-every_dataset = pytest.mark.parametrize("name", DATA)
-every_pair = pytest.mark.parametrize(("name", "scheme"), [(d, p) for d in DATA for p in SCHEMES])
+every_dataset = pytest.mark.parametrize("name", DATASETS)
+every_pair = pytest.mark.parametrize(("name", "scheme"), [(d, s) for d in DATASETS for s in SETTINGS])
 
 
 def load(name: str, seed: int = 0) -> Dataset:
-    """The data set without any real file of a folder: simulated, or its stand-in."""
-    registered, parameters = DATA[name]
-    return DATASETS[registered].load(Source(streams.generator(name, seed, "data"), mode="standin"), **parameters)
+    """The data set's example, simulated or from its stand-in."""
+    entry = parts.dataset(name)
+    return entry.load(Source(streams.generator(name, seed, "data"), mode="standin"), **entry.example)
 
 
 @cache
@@ -112,12 +57,16 @@ def made(name: str, seed: int = 0) -> Dataset:
 
 
 def partition(name: str, scheme: str, seed: int = 0) -> Assignment:
-    registered, setting = SCHEMES[scheme]
-    return PARTITIONS[registered](made(name, seed), streams.generator(name, seed, "partition"), **setting)
+    partition_name, setting = SETTINGS[scheme]
+    return deal(name, partition_name, seed, **setting)
+
+
+def deal(name: str, partition_name: str, seed: int = 0, **setting: Any) -> Assignment:
+    return parts.partition(partition_name)(made(name, seed), streams.generator(name, seed, "partition"), **setting)
 
 
 def columns(split: Split) -> dict[str, np.ndarray]:
-    """All that a split has, by name."""
+    """The columns of a split, by name."""
     return {k: np.asarray(v) for k, v in vars(split).items() if v is not None}
 
 
@@ -181,8 +130,8 @@ def test_the_same_stream_gives_the_same_data_and_another_other_data(name):
 
 @every_dataset
 def test_the_plan_knows_its_size(name):
-    registered, parameters = DATA[name]
-    clients, samples = DATASETS[registered].size(**parameters)
+    entry = parts.dataset(name)
+    clients, samples = entry.size(**entry.example)
     data = made(name)
     if clients is not None:
         assert len(np.unique(data.train.client)) == clients
@@ -228,42 +177,49 @@ def test_a_scheme_splits_the_data_or_says_why_not(name, scheme):
         reason = str(error)
     else:
         reason = None
+    partition_name, setting = SETTINGS[scheme]
     if reason is not None:
-        assert scheme not in MUST_APPLY.get(name, []), reason
-        assert reason.startswith(SCHEMES[scheme][0])
+        assert setting != EXAMPLES[partition_name].get(name), reason
+        assert reason.startswith(partition_name)
         assert "\n" not in reason
         return
     check(data, found)
     assert federation_files.content_sha256({0: found}) == federation_files.content_sha256({0: partition(name, scheme)})
-    if scheme in COMPLETE:
-        for split, clients in found.rows.items():
-            assert sum(map(len, clients)) == len(data.splits()[split])
     for cut in INSIDE.values():
         check_inside(data, found, cut)
 
 
-def check_inside(data: Dataset, dealt: Assignment, cut) -> None:
+def check_inside(data: Dataset, dealt: Assignment, cut: Callable[..., Assignment]) -> None:
     """A cut for validation, and for testing where there is no test set yet, loses nothing and shares nothing."""
-    parts = {"validation": 0.25} if "test" in dealt.rows else {"validation": 0.25, "test": 0.25}
+    shares = {"validation": 0.25} if "test" in dealt.rows else {"validation": 0.25, "test": 0.25}
     if "validation" in dealt.rows or min(map(len, dealt.rows["train"])) < 2:
         return
-    found = cut(dealt, streams.generator("inside", 0, "partition"), train=1 - sum(parts.values()), **parts)
+    found = cut(dealt, streams.generator("inside", 0, "partition"), train=1 - sum(shares.values()), **shares)
     check(data, found)
     for client, mine in enumerate(dealt.rows["train"]):
-        assert sorted(np.concatenate([found.rows[p][client] for p in ("train", *parts)])) == sorted(mine)
+        assert sorted(np.concatenate([found.rows[p][client] for p in ("train", *shares)])) == sorted(mine)
 
 
-def test_every_scheme_applies_somewhere_and_something_to_every_data_set():
-    applies = set()
-    for name in DATA:
-        for scheme in SCHEMES:
-            try:
-                partition(name, scheme)
-            except UserError:
-                continue
-            applies.add((name, scheme))
-    assert {name for name, _ in applies} == set(DATA)
-    assert {scheme for _, scheme in applies} == set(SCHEMES)
+@every_dataset
+def test_every_data_set_can_be_dealt_out_at_random_and_by_its_own_clients(name):
+    """Without a sample left over; `by_client` refuses exactly the data sets without clients."""
+    data = made(name)
+    dealt = [deal(name, "iid", clients=3)]
+    if data.train.client is None:
+        with pytest.raises(UserError, match="by_client: this data set does not say"):
+            deal(name, "by_client")
+    else:
+        dealt.append(deal(name, "by_client"))
+    for found in dealt:
+        assert all(sum(map(len, clients)) == len(data.splits()[split]) for split, clients in found.rows.items())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_partition_has_examples_of_shared_data_sets_or_of_its_own_study(name):
+    module = parts.module_of("partitions", name)
+    usable = parts.usable_by(module.split(".")[2], "datasets")
+    assert EXAMPLES[name]
+    assert set(EXAMPLES[name]) <= set(usable)
 
 
 @every_dataset
@@ -276,7 +232,8 @@ def test_a_training_job_reads_each_clients_own_rows(name, scheme, tmp_path):
     assignments = {}
     for seed in datasets:
         rng = streams.generator(name, seed, "partition")
-        assignments[seed] = INSIDE["shuffled"](partition(name, scheme, seed), rng, train=0.5, validation=0.5)
+        setting = {"clients": 3} if scheme == "iid" else {}
+        assignments[seed] = INSIDE["shuffled"](deal(name, scheme, seed, **setting), rng, train=0.5, validation=0.5)
     data_files.save(tmp_path / "data.npz", datasets)
     federation_files.save(tmp_path / "federation.npz", assignments)
     federations = load_federations(
@@ -304,7 +261,42 @@ def given_to_a_model(data: Dataset, rows: np.ndarray) -> np.ndarray:
     return x if data.offset is None else (x - data.offset) * data.factor
 
 
-def test_no_data_set_imports_torch():
+def imported(code: str) -> set[str]:
+    """The modules that a fresh process has imported after the code."""
+    code += "; import sys; print(*sys.modules)"
+    return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
+
+
+def test_no_data_set_and_no_partition_imports_torch():
     """Preparing data must not cost torch's two seconds."""
-    code = "import sys, fedrepro.data.datasets, fedrepro.data.partitions, fedrepro.data.preparation; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    modules = [*parts.modules("datasets").values(), *parts.modules("partitions").values()]
+    found = imported(f"import fedrepro.data.preparation, {', '.join(modules)}")
+    assert set(modules) <= found
+    assert "torch" not in found
+
+
+def test_reading_a_prepared_data_set_takes_one_module():
+    found = imported("import fedrepro.data.dataset")
+    assert {m for m in found if m.startswith("fedrepro.")} == {
+        *("fedrepro.data", "fedrepro.data.dataset", "fedrepro.errors", "fedrepro.files"),
+    }
+
+
+def test_no_module_of_data_imports_another_in_a_circle():
+    """Neither at the top of a module nor inside a function."""
+    paths = (parts.PACKAGE / "data").rglob("*.py")
+    names = {".".join(path.relative_to(parts.PACKAGE.parent).with_suffix("").parts): path for path in paths}
+    imports = {name: _imported_by(path) & set(names) for name, path in names.items()}
+    while leaves := {name for name, needs in imports.items() if not needs}:
+        imports = {name: needs - leaves for name, needs in imports.items() if name not in leaves}
+    assert imports == {}
+
+
+def _imported_by(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found

@@ -1,6 +1,6 @@
-"""Tests on real data: the folder that FEDREPRO_TEST_DATA or DATA_DIR names, or ../shared/datasets beside the checkout.
+"""Tests on real data: the folder that FEDREPRO_TEST_DATA or DATA_DIR names, or ../shared/datasets.
 
-Where it is not there each of these tests is skipped, and says so.
+Without it these tests are skipped, with a message.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedrepro.core import parts
 from fedrepro.core.config import ROOT
-from fedrepro.data.dataset import Dataset, Source
-from fedrepro.data.datasets import DATASETS
+from fedrepro.data.dataset import Dataset
+from fedrepro.data.source import Source
 
 _CANDIDATES = [os.environ.get("FEDREPRO_TEST_DATA"), os.environ.get("DATA_DIR"), ROOT.parent / "shared" / "datasets"]
 
@@ -28,11 +29,11 @@ def data_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def real(data_dir: Path):
-    """real("mnist", **parameters): the data set read from its real files; skipped by name where they are not there."""
+    """real("mnist", **parameters): the data set read from its real files; skipped, with its name, without them."""
     from fedrepro.data.catalogue import present
 
     def load(name: str, **parameters) -> Dataset:
-        entry = DATASETS[name]
+        entry = parts.dataset(name)
         if entry.files and present(entry.files, [data_dir]) is None:
             pytest.skip(f"the real files of {name} are not in the data folder")
         return entry.load(Source(np.random.default_rng(0), "real", (data_dir,)), **parameters)

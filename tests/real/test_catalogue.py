@@ -1,4 +1,4 @@
-"""Every real file that is in the data folder is the one that config/datasets.yaml declares."""
+"""Every real file in the data folder is the one that config/datasets.yaml declares."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The printed numbers, held against the papers' own texts where these are there.
+"""The printed numbers, compared with the texts of the papers.
 
 A number with `read` = text or table must stand in the text near its place: within a page of a mention of its table, or
-anywhere in the paper for a section. Numbers read off a figure by eye (`read` = figure) have no text to be held against.
+anywhere in the paper for a section. Numbers read off a figure by eye (`read` = figure) have no such text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAGE = 6000  # characters
 
 @cache
 def text_of(study: str) -> str:
-    found = sorted(FOLDER.glob(f"{PAPER[study]}_*.txt"))
+    found = sorted(FOLDER.glob(f"{PAPER.get(study, study)}_*.txt"))
     if not found:
         pytest.skip("the papers' texts are not here: set FEDREPRO_TEST_PAPERS to their folder")
     return found[0].read_text(errors="replace")
@@ -76,8 +76,8 @@ def test_numbers_are_found_as_numbers():
 
 
 ROWS = [
-    pytest.param(path.stem, row, id=f"{path.stem}/{row['id']}")
-    for path in sorted((ROOT / "config" / "published").glob("*.csv"))
+    pytest.param(path.parent.name, row, id=f"{path.parent.name}/{row['id']}")
+    for path in sorted((ROOT / "config" / "studies").glob("*/published.csv"))
     for row in csv.DictReader(path.read_text().splitlines())
     if row["read"] in ("text", "table")
 ]

@@ -1,4 +1,4 @@
-"""The real tables: counts, ranges, known values and what is known to depend on what."""
+"""The real tables: counts, ranges, known values and known dependences."""
 
 from __future__ import annotations
 

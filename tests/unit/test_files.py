@@ -1,4 +1,4 @@
-"""Files: whole or not at all, known by their content."""
+"""Files: written completely or not at all, identified by their content."""
 
 from __future__ import annotations
 

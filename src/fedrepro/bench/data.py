@@ -15,7 +15,7 @@ import pandas as pd
 from fedrepro.bench.common import two_at_a_time, write
 from fedrepro.core import parts, streams
 from fedrepro.data.catalogue import present
-from fedrepro.data.dataset import Source
+from fedrepro.data.source import Source
 from fedrepro.evidence.provenance import peak_memory_mb
 
 #: parameters of a whole data set, where the defaults are less

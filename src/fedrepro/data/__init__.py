@@ -1,1 +1,1 @@
-"""Data: the catalogue of real files, fetching and verifying them, and data sets and federations as files."""
+"""Data: the catalogue of real files, fetching and verifying them, data sets and federations as files."""

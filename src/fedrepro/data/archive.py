@@ -1,7 +1,7 @@
-"""Single files out of zip and tar archives, by name and never by `extractall`.
+"""Single files out of zip and tar archives, by name, never by `extractall`.
 
-A member is written only where its caller says, so nothing lands elsewhere, whatever the archive claims; a member that
-points outside, a link or a device is refused all the same, as is one that unpacks to more than it should.
+A member is written only to the path that the caller gives, whatever the archive claims. Members that point outside,
+links, devices and members that unpack to more than they should are refused.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import IO
 
 from fedrepro.errors import UserError
 
-LIMIT = 8 << 30  # bytes of a member (or a download) whose size is not declared: more than any data set here has
+LIMIT = 8 << 30  # bytes of a member or download of undeclared size: more than any data set here has
 _CHUNK = 1 << 18
-# What the readers raise on a broken archive; RuntimeError is zipfile's word for a password, or an unknown packing.
+# Raised on a broken archive; zipfile raises RuntimeError for a password or an unknown packing.
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
 
 
 def extract(archive: Path, targets: Mapping[str, tuple[Path, int | None]]) -> None:
-    """Write members to files: name → (path, bytes it may have at most). `inner.zip//name` is in an archive inside.
+    """Write members to files: name → (path, most bytes). `inner.zip//name` lies in an archive inside.
 
     Raises a UserError that names the archive and the member; the file of that member is then removed.
     """
@@ -34,67 +34,60 @@ def extract(archive: Path, targets: Mapping[str, tuple[Path, int | None]]) -> No
         outer, _, inner = member.partition("//")
         inside.setdefault(outer, {})[inner] = target
     try:
-        for name, member in _members(archive, inside):
+        for name, file in _members(archive, set(inside)):
             what = f"{archive.name}: member '{name}'"
             nested = {inner: target for inner, target in inside[name].items() if inner}
             if not nested:
                 path, limit = inside[name][""]
-                _write(member, path, limit or LIMIT, what)
+                _write(file, path, limit or LIMIT, what)
                 continue
             with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".inner-") as folder:
                 copy = Path(folder) / PurePosixPath(name).name
-                _write(member, copy, LIMIT, what)
+                _write(file, copy, LIMIT, what)
                 extract(copy, nested)
     except _BROKEN as error:
         raise UserError(f"{archive.name}: not an archive that can be read, or cut off: {error}") from None
 
 
-def _members(archive: Path, names: Iterable[str]) -> Iterator[tuple[str, BinaryIO]]:
-    """Each of the named members, open for reading, in one pass over the archive."""
-    wanted = set(names)
+def _members(archive: Path, wanted: set[str]) -> Iterator[tuple[str, IO[bytes]]]:
+    """The wanted members, open for reading, in one pass over the archive."""
     for name in sorted(wanted):
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name:
             raise UserError(f"{archive.name}: member '{name}' points outside its folder: refused")
-    for name, member in (_zip if _is_zip(archive) else _tar)(archive, wanted.copy()):
-        wanted.discard(name)
-        yield name, member
-        if not wanted:
-            return
-    if wanted:
-        raise UserError(f"{archive.name}: has no member '{min(wanted)}'")
-
-
-def _is_zip(archive: Path) -> bool:
     with open(archive, "rb") as file:
-        return file.read(4) == b"PK\x03\x04"  # not `is_zipfile`: a tar that ends in a zip would pass for one
+        is_zip = file.read(4) == b"PK\x03\x04"  # not `is_zipfile`: a tar that ends in a zip would pass for one
+    lacking = set(wanted)
+    for name, member in (_zip if is_zip else _tar)(archive, wanted):
+        if member is None:
+            raise UserError(f"{archive.name}: member '{name}' is a link, a device or a folder, not a file: refused")
+        yield name, member
+        lacking.discard(name)
+        if not lacking:
+            return
+    if lacking:
+        raise UserError(f"{archive.name}: has no member '{min(lacking)}'")
 
 
-def _zip(archive: Path, wanted: set[str]) -> Iterator[tuple[str, BinaryIO]]:
+def _zip(archive: Path, wanted: set[str]) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """Each wanted member; None in place of one that is not an ordinary file."""
     with zipfile.ZipFile(archive) as opened:
         for info in opened.infolist():
             if info.filename in wanted:
-                kind = stat.S_IFMT(info.external_attr >> 16)
-                _ordinary(archive, info.filename, not info.is_dir() and kind in (0, stat.S_IFREG))
+                if info.is_dir() or stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+                    yield info.filename, None
                 with opened.open(info) as member:
                     yield info.filename, member
 
 
-def _tar(archive: Path, wanted: set[str]) -> Iterator[tuple[str, BinaryIO]]:
+def _tar(archive: Path, wanted: set[str]) -> Iterator[tuple[str, IO[bytes] | None]]:
     with tarfile.open(archive, "r|*") as opened:  # a stream: a compressed tar is unpacked once
         for info in opened:
-            name = info.name.removeprefix("./")
-            if name in wanted:
-                _ordinary(archive, name, info.isreg())
-                yield name, opened.extractfile(info)
+            if (name := info.name.removeprefix("./")) in wanted:
+                yield name, opened.extractfile(info) if info.isreg() else None
 
 
-def _ordinary(archive: Path, name: str, is_file: bool) -> None:
-    if not is_file:
-        raise UserError(f"{archive.name}: member '{name}' is a link, a device or a folder, not a file: refused")
-
-
-def _write(member: BinaryIO, path: Path, limit: int, what: str) -> None:
+def _write(member: IO[bytes], path: Path, limit: int, what: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(path, "wb") as file:

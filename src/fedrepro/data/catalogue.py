@@ -1,48 +1,30 @@
-"""config/datasets.yaml: which real files a data set has, where they come from, and whether those here are they.
+"""config/datasets.yaml: the real files of each data set, their addresses and checksums.
 
-A data set has one or more layouts (the complete files, another format of them, a sample), in order of preference;
-the first whose files are all there is used, once their checksums hold. A file that is there and is not what it
-should be is an error, never a reason to fall back to the stand-in.
+A data set has one or more layouts (the complete files, another format, a sample), in order of preference. The first
+layout whose files are all present is used, once their checksums hold. A present but wrong file is an error, never a
+reason to fall back to the stand-in.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fedrepro.core.config import ROOT, read_yaml, validate
+from fedrepro.data.dataset import Found
 from fedrepro.errors import UserError, nearest
 
 CATALOGUE = ROOT / "config" / "datasets.yaml"
-Entries = Mapping[str, Mapping[str, Any]]  # data set → its declaration, as the schema has it
-
-
-@dataclass(frozen=True)
-class Found:
-    """Verified real files: name in the layout → path, and name → `md5:…` or `sha256:…`."""
-
-    name: str
-    layout: str
-    complete: bool
-    paths: Mapping[str, Path]
-    checksums: Mapping[str, str]
-
-    def __getitem__(self, file_name: str) -> Path:
-        """The path of a file, by the last part of its name."""
-        return next(path for name, path in self.paths.items() if name.endswith(file_name))
-
-    def about(self) -> dict[str, Any]:
-        """What a manifest says of them."""
-        return {"name": self.name, "layout": self.layout, "complete": self.complete, "files": dict(self.checksums)}
+Entries = Mapping[str, Mapping[str, Any]]  # data set → its declaration, as in the schema
 
 
 @cache
 def catalogue(path: Path = CATALOGUE) -> Entries:
-    entries = read_yaml(path)
+    """The checked declarations of all data sets."""
+    entries: Entries = read_yaml(path)
     validate(entries, "datasets", path)
     for name, spec in entries.items():
         for layout, declared in spec["layouts"].items():
@@ -63,7 +45,7 @@ def entry(name: str, entries: Entries | None = None) -> Mapping[str, Any]:
 
 
 def present(name: str, folders: Sequence[Path], entries: Entries | None = None) -> tuple[str, dict[str, Path]] | None:
-    """The first layout all of whose files are in one of the folders, with their paths. Nothing is read."""
+    """The first layout with all its files in one of the folders, and their paths. Nothing is read."""
     for layout, spec in entry(name, entries)["layouts"].items():
         for folder in folders:
             paths = {file["path"]: folder / file["path"] for file in spec["files"]}
@@ -73,10 +55,8 @@ def present(name: str, folders: Sequence[Path], entries: Entries | None = None) 
 
 
 def find(name: str, mode: str, folders: Sequence[Path], entries: Entries | None = None) -> Found | None:
-    """The verified files; None in mode `standin`, or in mode `auto` where there are none."""
-    if mode == "standin":
-        return None
-    here = present(name, folders, entries)
+    """The verified files; None in mode `standin`, and in mode `auto` where no layout is present."""
+    here = None if mode == "standin" else present(name, folders, entries)
     if here is None:
         if mode == "real":
             raise UserError(missing(name, folders, entries))
@@ -88,9 +68,9 @@ def find(name: str, mode: str, folders: Sequence[Path], entries: Entries | None 
 
 
 def verify(path: Path, spec: Mapping[str, Any]) -> str:
-    """The file's checksum, as `md5:…` or `sha256:…`, if the file is the one in its declaration; else a UserError.
+    """The file's checksum, `md5:…` or `sha256:…`; UserError where the file differs from its declaration.
 
-    A file whose publisher gives no checksum is only described by the sha256 it has; its reader checks its content.
+    A file without a published checksum is described by its sha256; its reader checks the content.
     """
     checksum, wrong = compare(path, spec)
     if wrong:
@@ -99,7 +79,7 @@ def verify(path: Path, spec: Mapping[str, Any]) -> str:
 
 
 def compare(path: Path, spec: Mapping[str, Any]) -> tuple[str, str]:
-    """The file's checksum, and how it differs from its declaration: the empty text where it does not."""
+    """The file's checksum, and its difference from the declaration (empty: none)."""
     kind = next((k for k in ("sha256", "md5") if k in spec), "sha256")
     with open(path, "rb") as file:
         found = hashlib.file_digest(file, kind).hexdigest()
@@ -111,16 +91,16 @@ def compare(path: Path, spec: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def missing(name: str, folders: Sequence[Path], entries: Entries | None = None, tried: str = "") -> str:
-    """One line: which files are not there, where they were looked for, what was tried, how to get them."""
+    """One line: the missing files, the folders searched, the addresses tried, how to get the files."""
     spec = entry(name, entries)
     files = next(iter(spec["layouts"].values()))["files"]
     lacking = [file["path"] for file in files if not any((folder / file["path"]).is_file() for folder in folders)]
     shown = ", ".join(lacking[:4]) + (", …" if len(lacking) > 4 else "")
-    looked = " or ".join(str(folder) for folder in folders) or "nowhere: DATA_DIR is not set"
+    looked = " or ".join(map(str, folders)) or "nowhere: DATA_DIR is not set"
     tried = f" Tried: {tried}." if tried else ""
     return f"data: real, but {spec['title']} is not here: {shown} not in {looked}.{tried} {how_to_get(name, spec)}"
 
 
 def how_to_get(name: str, spec: Mapping[str, Any]) -> str:
-    """What a user can do where files are missing."""
+    """Advice to the user where files are missing."""
     return spec.get("manual") or f"`make data ONLY={name}` fetches it where its address can be reached"

@@ -1,7 +1,7 @@
-"""One file by HTTP: resumed, verified, and under its own name only when it is whole and right.
+"""One file by HTTP: resumed, verified, and under its own name only when complete and correct.
 
-A download goes to `<name>.part`, which a later run takes up again, but only where there is a checksum to tell whether
-the halves fit. A part that breaks off is kept; one that turns out wrong is removed.
+A download goes to `<name>.part`. A later run resumes it, provided a checksum can tell whether the halves fit. A part
+that breaks off is kept, a wrong one is removed.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from tqdm import tqdm
 from fedrepro.data.archive import LIMIT
 from fedrepro.data.catalogue import compare
 
-TIMEOUT = 30.0  # seconds without a byte, after which a server counts as stalled
-_TRIES = 2  # at one address
+TIMEOUT = 30.0  # seconds without a byte until a server counts as stalled
+_TRIES = 2  # per address
 _CHUNK = 1 << 18
 _NETWORK = (OSError, http.client.HTTPException)  # a timeout and urllib's own errors are OSErrors
 
 
 class Trouble(Exception):
-    """Something that could not be had, in one line. again: a second try at the same address may help."""
+    """A failed download, in one line. again: a second try at the same address may help."""
 
-    def __init__(self, text: str, again: bool = False):
+    def __init__(self, text: str, again: bool = False) -> None:
         super().__init__(text)
         self.again = again
 
 
 def get(spec: Mapping[str, Any], path: Path, timeout: float, say: Callable[[str], None]) -> None:
-    """`path`, as its declaration describes it, from the first of its addresses that has it.
+    """Download `path` from the first of its addresses that serves the declared file.
 
-    Trouble where none has it; OSError where it cannot be written.
+    Trouble where none does; OSError where the file cannot be written.
     """
     waiting, tried = part(path), []
     for url in [spec["url"]] if isinstance(spec["url"], str) else spec["url"]:
@@ -58,12 +58,12 @@ def get(spec: Mapping[str, Any], path: Path, timeout: float, say: Callable[[str]
 
 
 def part(path: Path) -> Path:
-    """Where a file is until it is whole."""
+    """The path of an incomplete download."""
     return path.with_name(path.name + ".part")
 
 
 def settle(waiting: Path, path: Path, spec: Mapping[str, Any], origin: str) -> None:
-    """Give a whole and right file its name; remove a wrong one."""
+    """Give a complete and correct file its name; remove a wrong one."""
     _, wrong = compare(waiting, spec)
     if wrong:
         waiting.unlink()
@@ -74,17 +74,17 @@ def settle(waiting: Path, path: Path, spec: Mapping[str, Any], origin: str) -> N
 
 
 def _download(url: str, waiting: Path, spec: Mapping[str, Any], timeout: float, say: Callable[[str], None]) -> None:
-    """Write to the part what it lacks of the file at `url`."""
+    """Append to the part the missing bytes of the file at `url`."""
     expected, verifiable = spec.get("bytes"), "md5" in spec or "sha256" in spec
     done = waiting.stat().st_size if verifiable and waiting.is_file() else 0
     if done and done == expected:
         return
     with _open(url, done, timeout) as answer:
-        if answer.status != 206:  # whatever was asked for, this is the whole file
+        if answer.status != 206:  # the whole file, whatever range was requested
             done = 0
         elif not answer.headers.get("Content-Range", "").startswith(f"bytes {done}-"):
             waiting.unlink(missing_ok=True)
-            raise Trouble(f"{url}: answers with another part of the file than was asked for", again=True)
+            raise Trouble(f"{url}: answers with another part of the file than requested", again=True)
         total = None if answer.length is None else done + answer.length
         if total is not None and (total > LIMIT or total != (expected or total)):
             waiting.unlink(missing_ok=True)
@@ -113,7 +113,7 @@ def _download(url: str, waiting: Path, spec: Mapping[str, Any], timeout: float, 
 
 
 def _open(url: str, start: int, timeout: float) -> http.client.HTTPResponse:
-    """The answer to a request for the file, or for what comes after its first `start` bytes."""
+    """The response to a request for the file from byte `start` on."""
     headers = {"User-Agent": "fedrepro", **({"Range": f"bytes={start}-"} if start else {})}
     try:
         return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout)
@@ -127,7 +127,7 @@ def _open(url: str, start: int, timeout: float) -> http.client.HTTPResponse:
 
 
 def _chunks(answer: http.client.HTTPResponse, url: str) -> Iterator[bytes]:
-    """The answer's bytes as they come, up to the length it announced; Trouble where the connection fails."""
+    """The response's bytes, up to the announced length; Trouble where the connection fails."""
     left = answer.length
     while left is None or left > 0:
         try:

@@ -1,10 +1,10 @@
-"""`make data`: fetch the real data sets of config/datasets.yaml that can be reached, verify them, say what is missing.
+"""`make data`: fetch and verify the real data sets of config/datasets.yaml, and report the missing ones.
 
-A file has its own name only once its size and checksum hold (see `download`), and one that is there already is never
-overwritten. One process at a time fetches into a folder.
+A file gets its own name only once its size and checksum hold (see `download`). Present files are never overwritten.
+One process at a time fetches into a folder.
 
-Exit code 1: a data set that was named could not be had, or a file that is there is wrong. With no names given, what
-cannot be reached is reported and is no failure.
+Exit code 1: a data set named on the command line is missing, or a present file is wrong. Without names, unreachable
+data sets are reported and are no failure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fedrepro.errors import UserError
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a data set. state: there, fetched, missing or wrong. note: why; how: what the user can do."""
+    """The result for one data set. state: there, fetched, missing or wrong. note: why. how: advice to the user."""
 
     name: str
     state: str
@@ -40,14 +40,12 @@ class Outcome:
     size: int = 0
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+_say = partial(print, flush=True)
 
 
 @dataclass(frozen=True)
 class Fetcher:
-    """Fetches into one folder. entries: what stands in for config/datasets.yaml, if anything does."""
+    """Fetches into one folder. entries: declarations to use instead of config/datasets.yaml."""
 
     folder: Path
     entries: Entries | None = None
@@ -55,18 +53,16 @@ class Fetcher:
     say: Callable[[str], None] = _say
 
     def fetch(self, name: str) -> Outcome:
-        """One data set, in the first layout all of whose files have an address, unless that, a preferred or another
-        complete one is here."""
+        """Fetch the first layout with addresses for all files, unless it, a preferred or a complete one is present."""
         spec = entry(name, self.entries)
         how, layouts = how_to_get(name, spec), list(spec["layouts"].values())
-        wanted = next((i for i, layout in enumerate(layouts) if _addressed(layout)), None)
-        good_enough = [
-            layout for i, layout in enumerate(layouts) if wanted is None or i <= wanted or layout.get("complete", True)
-        ]
+        addressed = [all("url" in file or "archive" in file for file in layout["files"]) for layout in layouts]
+        wanted = [*addressed, True].index(True)
+        good_enough = [layout for i, layout in enumerate(layouts) if i <= wanted or layout.get("complete", True)]
         try:
             if self._there(good_enough):
                 return Outcome(name, "there")
-            if wanted is None:
+            if not any(addressed):
                 return Outcome(name, "missing", "no address serves it", how)
             with self._alone():
                 if self._there(good_enough):  # another process fetched it while this one waited
@@ -83,56 +79,56 @@ class Fetcher:
         return Outcome(name, "fetched", f"{size / 1e6:,.1f} MB", size=size)
 
     def _there(self, layouts: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether all files of one of the layouts are in the folder; a UserError where one of them is wrong."""
+        """Whether all files of one of the layouts are in the folder; UserError where one of them is wrong."""
         for layout in layouts:
-            paths = [self.folder / file["path"] for file in layout["files"]]
-            if all(path.is_file() for path in paths):
-                for path, file in zip(paths, layout["files"], strict=True):
-                    verify(path, file)
-                return True
+            declared = {self.folder / file["path"]: file for file in layout["files"]}
+            if all(path.is_file() for path in declared):
+                return all(verify(path, file) for path, file in declared.items())
         return False
 
     def _fetch_layout(self, name: str, layout: Mapping[str, Any]) -> int:
-        """Everything of a layout that is not here yet; how many bytes that is."""
-        lacking = [file for file in layout["files"] if not (self.folder / file["path"]).is_file()]
+        """Fetch the missing files of a layout, verify the others; returns the number of bytes fetched."""
+        lacking = []
         for file in layout["files"]:
-            if file not in lacking:
+            if (self.folder / file["path"]).is_file():
                 verify(self.folder / file["path"], file)
+            else:
+                lacking.append(file)
         get_it = partial(get, timeout=self.timeout, say=lambda line: self.say(f"  {line}"))
         for file in lacking:
             if "url" in file:
                 get_it(file, self.folder / file["path"])
         for key in dict.fromkeys(file["archive"] for file in lacking if "archive" in file):
             archive = self.folder / ".archives" / f"{name}-{key}" / key
-            if not archive.is_file():  # else an earlier run was stopped while it unpacked
+            if not archive.is_file():  # present where an earlier run was stopped while unpacking
                 get_it(layout["archives"][key], archive)
             self._unpack(archive, [file for file in lacking if file.get("archive") == key])
         return sum((self.folder / file["path"]).stat().st_size for file in lacking)
 
     def _unpack(self, archive: Path, files: Sequence[Mapping[str, Any]]) -> None:
-        """Files out of an archive, which is then removed; a full disk leaves it for the next run."""
-        paths = {file["member"]: self.folder / file["path"] for file in files}
+        """Unpack files and remove the archive; after a full disk it stays for the next run."""
+        paths = [self.folder / file["path"] for file in files]
         try:
-            extract(archive, {file["member"]: (part(paths[file["member"]]), file.get("bytes")) for file in files})
-            for file in files:
-                path = paths[file["member"]]
+            members = {file["member"]: (part(path), file.get("bytes")) for path, file in zip(paths, files, strict=True)}
+            extract(archive, members)
+            for path, file in zip(paths, files, strict=True):
                 settle(part(path), path, file, f"{archive.name}: member '{file['member']}'")
         except (UserError, Trouble) as error:
-            archive.unlink()  # the next run is to fetch another
+            archive.unlink()  # the next run fetches it anew
             self.say(f"  {error}")
             raise Trouble(str(error)) from None
         finally:
-            for path in paths.values():
+            for path in paths:
                 part(path).unlink(missing_ok=True)
         shutil.rmtree(archive.parent)
-        with suppress(OSError):  # another data set's archive may be waiting there
+        with suppress(OSError):  # not empty: another data set's archive
             archive.parent.parent.rmdir()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Wait until no other process fetches into the folder. The lock ends with the process, however it ends."""
+        """Wait until no other process fetches into the folder. The lock ends with the process."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        if not self.folder.stat().st_mode & 0o222:  # root, as in most containers, would write all the same
+        if not self.folder.stat().st_mode & 0o222:  # root, as in most containers, could still write
             raise PermissionError(errno.EACCES, "the folder is read-only", str(self.folder))
         with open(self.folder / ".lock", "ab") as lock:
             try:
@@ -143,34 +139,28 @@ class Fetcher:
             yield
 
 
-def _addressed(layout: Mapping[str, Any]) -> bool:
-    return all("url" in file or "archive" in file for file in layout["files"])
-
-
-def fetch_missing(name: str, folders: Sequence[Path], entries: Entries | None = None, **options: Any) -> None:
-    """What `data: real` asks for: the data set in the last of the folders, or a UserError that says what was tried."""
-    outcome = Fetcher(folders[-1], entries, **options).fetch(name)
+def fetch_missing(name: str, folders: Sequence[Path]) -> None:
+    """For `data: real`: fetch the data set into the last folder; UserError with the addresses tried if this fails."""
+    outcome = Fetcher(folders[-1]).fetch(name)
     if outcome.state == "wrong":
         raise UserError(outcome.note)
     if outcome.state == "missing":
-        raise UserError(missing(name, folders, entries, tried=outcome.note))
+        raise UserError(missing(name, folders, tried=outcome.note))
 
 
 def summary(outcomes: Sequence[Outcome], folder: Path) -> str:
-    """A line a data set, and the total."""
+    """One line per data set, and the total."""
     width = max(len("data set"), *(len(o.name) for o in outcomes)) + 2
-    notes = ["; ".join(filter(None, (o.note, o.how))) for o in outcomes]
-    rows = [f"{o.name:<{width}}{o.state:<9}{note}".rstrip() for o, note in zip(outcomes, notes, strict=True)]
+    rows = [f"{o.name:<{width}}{o.state:<9}{'; '.join(filter(None, (o.note, o.how)))}".rstrip() for o in outcomes]
     states = ("there", "fetched", "missing", "wrong")
     counts = [f"{n} {state}" for state in states if (n := sum(o.state == state for o in outcomes))]
-    megabytes = sum(o.size for o in outcomes) / 1e6
-    return "\n".join(
-        [f"{'data set':<{width}}state", *rows, f"total: {', '.join(counts)}; {megabytes:,.1f} MB fetched into {folder}"]
-    )
+    total = f"total: {', '.join(counts)}; {sum(o.size for o in outcomes) / 1e6:,.1f} MB fetched into {folder}"
+    return "\n".join([f"{'data set':<{width}}state", *rows, total])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m fedrepro.data.fetch", description=__doc__.partition("\n")[0])
+    description = "Fetch and verify the real data sets of config/datasets.yaml, and report the missing ones."
+    parser = argparse.ArgumentParser(prog="python -m fedrepro.data.fetch", description=description)
     parser.add_argument("names", nargs="*", help="data sets of config/datasets.yaml (default: all)")
     parser.add_argument("--to", type=Path, default=cache_folder() / "data", help="folder (default: %(default)s)")
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds without a byte (default: %(default)s)")

@@ -1,18 +1,17 @@
-"""What the image data sets share: readers of idx and CIFAR files, subsets, pooling, the stand-in's place.
+"""Shared by the image data sets: readers of idx and CIFAR files, subsets, pooling, stand-ins.
 
-Images are bytes x [n, channels, height, width] with labels y [n]; a model is given (x/255 − mean)/std. `train` and
-`test` are numbers of samples. Fewer than all are a random subset with the classes' shares kept, in the order of the
-files; more than there are is an error, but for a layout that holds only a sample of the data set: that gives what
-it has. `pooled` puts the test samples behind the training samples and leaves no test set.
+Images are bytes x [n, channels, height, width] with labels y [n]; a model gets (x/255 − mean)/std. `train` and `test`
+are numbers of samples. A smaller number gives a random subset with the classes' shares, in the order of the files. A
+larger one is an error, except for a layout that holds only a sample of the data set: that gives all it has. `pooled`
+appends the test samples to the training samples and leaves no test set.
 
-torchvision reads what it has readers for. It is imported only when they are used.
+torchvision is imported only where one of its readers is used.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gzip
-import inspect
 import shutil
 import tempfile
 import zipfile
@@ -20,12 +19,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
-from fedrepro.data.catalogue import Found
-from fedrepro.data.dataset import Dataset, Source, Split, pixels
+from fedrepro.data.dataset import Channels, Dataset, Found, Split, pixels
+from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError
 
 Images = tuple[np.ndarray, np.ndarray]  # x uint8 [n, channels, height, width], y int64 [n]
@@ -33,9 +32,12 @@ Images = tuple[np.ndarray, np.ndarray]  # x uint8 [n, channels, height, width], 
 
 @dataclass(frozen=True)
 class ImageSet:
-    """A data set of images. shape: of one image. train, test: how many the complete data set has. read: its files,
-    "train" or "test" → images. standin: random stream, number of samples → images. standin_at_most: the largest
-    (train, test) of the stand-in, where the size of the real set would take too long to draw."""
+    """A data set of images.
+
+    shape: of one image. train, test: sizes of the complete data set. read: its files, "train" or "test" → images.
+    standin: random stream, samples → images. standin_at_most: the largest (train, test) of the stand-in, where the real
+    size would take too long to draw.
+    """
 
     name: str
     classes: int
@@ -43,26 +45,41 @@ class ImageSet:
     train: int
     test: int
     read: Callable[[Found, str], Images]
-    standin: Callable[[np.random.Generator, int], Images]
-    mean: float | tuple[float, ...] = 0.0
-    std: float | tuple[float, ...] = 1.0
+    standin: Callable[..., Images]
+    mean: Channels = 0.0
+    std: Channels = 1.0
     standin_at_most: tuple[int, int] | None = None
 
-    def load(self, source: Source, train: int, test: int, pooled: bool) -> Dataset:
+    def load(
+        self, source: Source, *, train: int | None = None, test: int | None = None, pooled: bool = False
+    ) -> Dataset:
+        """The real images, or the stand-in's. train, test: number of samples (default: all that the stand-in has)."""
+        train, test = self._sizes(train, test)
         for part, asked, most in (("train", train, self.train), ("test", test, self.test)):
             if not 1 <= asked <= most:
                 raise UserError(f"{self.name}: {part} = {asked}: must lie in 1 … {most}")
         found = source.find(self.name)
         if found is None:
-            most = self.standin_at_most or (self.train, self.test)
-            train, test = min(train, most[0]), min(test, most[1])
-            first, second = cut(*self.standin(source.rng, train + test), train, test, source.rng)
+            train, test = map(min, (train, test), self._sizes(None, None))
+            first, second = cut(*self.standin(source.rng, samples=train + test), train, test, source.rng)
         else:
             first = subset(*self._read(found, "train"), train, source.rng)
             second = subset(*self._read(found, "test"), test, source.rng)
-        return image_dataset(
-            first, second, classes=self.classes, pooled=pooled, found=found, mean=self.mean, std=self.std
-        )
+        return image_dataset(first, second, self.classes, pooled, found, mean=self.mean, std=self.std)
+
+    def entry(self, load: Callable[..., Dataset] | None = None, **example: Any) -> Entry:
+        """The declaration of the data set; load: a function that adds to `self.load`."""
+        return Entry(load or self.load, seeded=False, size=self._size, files=self.name, example=example)
+
+    def _size(
+        self, train: int | None = None, test: int | None = None, pooled: bool = False, **_: Any
+    ) -> tuple[None, int]:
+        train, test = self._sizes(train, test)
+        return None, train + test * pooled
+
+    def _sizes(self, train: int | None, test: int | None) -> tuple[int, int]:
+        most = self.standin_at_most or (self.train, self.test)
+        return most[0] if train is None else train, most[1] if test is None else test
 
     def _read(self, found: Found, part: str) -> Images:
         x, y = self.read(found, part)
@@ -80,45 +97,18 @@ class ImageSet:
 
 
 def image_dataset(
-    train: Images,
-    test: Images,
-    *,
-    classes: int,
-    pooled: bool,
-    found: Found | None,
-    mean: float | tuple[float, ...] = 0.0,
-    std: float | tuple[float, ...] = 1.0,
+    train: Images, test: Images, classes: int, pooled: bool, found: Found | None, **normalised: Channels
 ) -> Dataset:
-    """Train and test images as a data set: real where files were found."""
+    """Train and test images as a data set: real where files were found. normalised: mean and std of `pixels`."""
     if pooled:
-        train = tuple(np.concatenate(columns) for columns in zip(train, test, strict=True))
-    return Dataset(
-        "standin" if found is None else "real",
-        train=Split(*train),
-        test=None if pooled else Split(*test),
-        outputs=classes,
-        found=found,
-        **pixels(mean, std),
-    )
-
-
-def image_size(load: Callable[..., Dataset]) -> Callable[..., tuple[None, int]]:
-    """The size for the plan of a data set made by `load`, whose signature holds the defaults."""
-    default = {name: parameter.default for name, parameter in inspect.signature(load).parameters.items()}
-
-    def size(**parameters) -> tuple[None, int]:
-        given = default | parameters
-        return None, given["train"] + given["test"] * given["pooled"]
-
-    return size
-
-
-# --- subsets ----------------------------------------------------------------------------------------------------------
+        train = np.concatenate([train[0], test[0]]), np.concatenate([train[1], test[1]])
+    kind, held_out = "standin" if found is None else "real", None if pooled else Split(*test)
+    return Dataset(kind, Split(*train), held_out, outputs=classes, found=found, **pixels(**normalised))
 
 
 def stratified(y: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows, in order, of a random subset. A class gets its share of `size`, rounded down; what is left goes to the
-    largest remainders, ties by lot."""
+    """Sorted rows of a random subset. Each class gets its share of `size`, rounded down; the rest goes to the largest
+    remainders, ties by lot."""
     classes, counts = np.unique(y, return_counts=True)
     quota, remainder = np.divmod(counts * size, len(y))
     order = np.lexsort((rng.random(len(classes)), -remainder))
@@ -128,7 +118,7 @@ def stratified(y: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray
 
 
 def subset(x: np.ndarray, y: np.ndarray, size: int, rng: np.random.Generator) -> Images:
-    """`size` stratified samples, or all where there are no more."""
+    """`size` stratified samples, or all if there are no more."""
     if size >= len(y):
         return x, y
     rows = stratified(y, size, rng)
@@ -136,41 +126,31 @@ def subset(x: np.ndarray, y: np.ndarray, size: int, rng: np.random.Generator) ->
 
 
 def cut(x: np.ndarray, y: np.ndarray, train: int, test: int, rng: np.random.Generator) -> tuple[Images, Images]:
-    """Two stratified sets without a common sample."""
+    """Two disjoint stratified sets."""
     held_out = np.zeros(len(y), dtype=bool)
     held_out[stratified(y, test, rng)] = True
     return subset(x[~held_out], y[~held_out], train, rng), (x[held_out], y[held_out])
 
 
-# --- readers ----------------------------------------------------------------------------------------------------------
+_BROKEN = (OSError, EOFError, KeyError, TypeError, ValueError, AssertionError, RuntimeError)
 
 
 @contextlib.contextmanager
 def reading(where: Path | str, what: str) -> Iterator[None]:
-    """Whatever a reader says of a broken file, as one line that names the file."""
+    """A reader's error on a broken file becomes a one-line UserError that names the file."""
     try:
         yield
-    except (
-        OSError,
-        EOFError,
-        zlib.error,
-        zipfile.BadZipFile,
-        AssertionError,
-        KeyError,
-        TypeError,
-        ValueError,
-        RuntimeError,
-    ) as error:
+    except (*_BROKEN, zlib.error, zipfile.BadZipFile) as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{where}: cannot be read as {what}: {said}") from None
 
 
 def read_idx(found: Found, prefix: str, archive: str | None = None) -> Images:
-    """x [n, 1, height, width] and y of `<prefix>-images-idx3-ubyte.gz` and `<prefix>-labels-idx1-ubyte.gz`, files
-    or, with `archive` given, members of the folder gzip/ in that zip file."""
+    """x [n, 1, height, width] and y of `<prefix>-images-idx3-ubyte.gz` and `<prefix>-labels-idx1-ubyte.gz`: files,
+    or members of the folder gzip/ in the zip file `archive`."""
     from torchvision.datasets.mnist import read_image_file, read_label_file
 
-    def read(reader, name: str) -> np.ndarray:
+    def read(reader: Callable[[str], Any], name: str) -> np.ndarray:
         path, member = (found[archive], f"gzip/{name}") if archive else (found[name], None)
         with reading(f"{path}//{member}" if member else path, "idx gz"), _plain(path, member) as plain:
             return reader(plain).numpy()
@@ -179,28 +159,27 @@ def read_idx(found: Found, prefix: str, archive: str | None = None) -> Images:
     return x[:, None], read(read_label_file, f"{prefix}-labels-idx1-ubyte.gz")
 
 
+def read_mnist(found: Found, part: str) -> Images:
+    """The files of MNIST and Fashion-MNIST."""
+    return read_idx(found, {"train": "train", "test": "t10k"}[part])
+
+
 @contextlib.contextmanager
 def _plain(path: Path, member: str | None) -> Iterator[str]:
-    """The name of a temporary file with the unpacked content: torchvision's reader takes a path only."""
-    with _opened(path, member) as packed, gzip.open(packed) as content, tempfile.NamedTemporaryFile() as plain:
-        shutil.copyfileobj(content, plain)
+    """The name of a temporary file with the unpacked content: torchvision's reader takes only a path."""
+    with contextlib.ExitStack() as stack:
+        packed: IO[bytes] = stack.enter_context(open(path, "rb"))
+        if member is not None:
+            packed = stack.enter_context(stack.enter_context(zipfile.ZipFile(packed)).open(member))
+        plain = stack.enter_context(tempfile.NamedTemporaryFile())
+        shutil.copyfileobj(stack.enter_context(gzip.open(packed)), plain)
         plain.flush()
         yield plain.name
 
 
-@contextlib.contextmanager
-def _opened(path: Path, member: str | None) -> Iterator[BinaryIO]:
-    with open(path, "rb") as file:
-        if member is None:
-            yield file
-        else:
-            with zipfile.ZipFile(file) as archive, archive.open(member) as inside:
-                yield inside
-
-
 def read_cifar(reader: str, found: Found, part: str) -> Images:
-    """x [n, 3, 32, 32] and y of the python version, by torchvision's class `reader`. Files are pickles: torchvision
-    holds all of them against the md5 that it knows before it opens the first one."""
+    """x [n, 3, 32, 32] and y of the python version, by torchvision's class `reader`. The files are pickles: torchvision
+    compares all of them with its own md5s before it opens the first."""
     from torchvision import datasets
 
     folder = next(iter(found.paths.values())).parent

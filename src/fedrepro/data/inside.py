@@ -1,7 +1,6 @@
-"""Cutting each client's own samples into training, validation and test samples, after they were dealt out.
+"""Cutting each client's own samples into training, validation and test samples, after a partition dealt them out.
 
-An experiment asks for it beside the scheme: `partition: {name: k_classes, …, inside: {name: shuffled, train: 0.7,
-validation: 0.1, test: 0.2}}`.
+In an experiment: `partition: {name: k_classes, …, inside: {name: shuffled, train: 0.7, validation: 0.1, test: 0.2}}`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fedrepro.data.federation_files import Assignment
+from fedrepro.data.assignment import Assignment
 from fedrepro.errors import UserError
 
 
@@ -24,7 +23,7 @@ def shuffled(
 def ordered(
     assignment: Assignment, rng: np.random.Generator, *, train: float, validation: float = 0.0, test: float = 0.0
 ) -> Assignment:
-    """The first samples of every client for training, the last for testing, in the order in which the data has them
+    """The first samples of every client for training, the last for testing, in the order of the data set
     (thesis §3.5: the first 60 % of an engine's life, then the rest)."""
     return _cut(assignment, np.sort, train, validation, test)
 
@@ -32,7 +31,13 @@ def ordered(
 INSIDE: dict[str, Callable[..., Assignment]] = {"shuffled": shuffled, "ordered": ordered}
 
 
-def _cut(assignment: Assignment, arrange: Callable, train: float, validation: float, test: float) -> Assignment:
+def _cut(
+    assignment: Assignment,
+    arrange: Callable[[np.ndarray], np.ndarray],
+    train: float,
+    validation: float,
+    test: float,
+) -> Assignment:
     fractions = {"train": train, "validation": validation, "test": test}
     if not (train > 0 <= min(validation, test) and abs(train + validation + test - 1) <= 1e-9):
         given = ", ".join(f"{name} = {fraction}" for name, fraction in fractions.items())
@@ -44,12 +49,11 @@ def _cut(assignment: Assignment, arrange: Callable, train: float, validation: fl
     rows: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
     ends = np.cumsum(list(wanted.values()))[:-1]
     for client, mine in enumerate(assignment.rows["train"]):
-        # halves up, so that the cut does not depend on whether a neighbour is even; no client without training data
-        cuts = np.floor(ends * len(mine) + 0.5 + 1e-9).astype(int)
+        cuts = np.floor(ends * len(mine) + 0.5 + 1e-9).astype(int)  # halves up, not to the even neighbour
         for name, part in zip(wanted, np.split(arrange(mine), cuts), strict=True):
             rows[name].append(part)
         if not len(rows["train"][-1]):
             raise UserError(f"inside: client {client} has {len(mine)} samples, too few to leave one for training")
     kept = {name: held for name, held in assignment.rows.items() if name not in wanted}
-    of = {**assignment.of, **{name: assignment.of.get("train", "train") for name in wanted if name != "train"}}
-    return Assignment({**rows, **kept}, assignment.groups, of)
+    cut_out = {name: assignment.of.get("train", "train") for name in wanted if name != "train"}
+    return Assignment({**rows, **kept}, assignment.groups, {**assignment.of, **cut_out})

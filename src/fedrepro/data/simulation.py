@@ -1,4 +1,4 @@
-"""What the simulated data sets share: named choices, the two readings of a noise level, devices with linear models."""
+"""Shared by the simulated data sets: named choices, two readings of a noise level, devices with linear models."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ import numpy as np
 from fedrepro.data.dataset import Split
 from fedrepro.errors import UserError, nearest
 
-READINGS = ("sd", "variance")
-
 
 def check_name(dataset: str, parameter: str, value: str, valid: Iterable[str]) -> None:
-    """A UserError that names the nearest valid name."""
+    """UserError with the nearest valid name, unless `value` is one."""
     valid = list(valid)
     if value not in valid:
         raise UserError(f"{dataset}: {parameter} = '{value}' is unknown{nearest(value, valid)}")
 
 
 def check_least(dataset: str, least: float, **values: float | None) -> None:
-    """A UserError for the first value that is below `least` or not a number (None: not given, so not checked)."""
+    """UserError for the first value that is below `least` or not finite (None is not checked)."""
     for parameter, value in values.items():
         if value is not None and not (value >= least and math.isfinite(value)):
             rule = "must not be negative" if least == 0 else f"must be at least {least}"
@@ -29,8 +27,8 @@ def check_least(dataset: str, least: float, **values: float | None) -> None:
 
 
 def noise_sd(dataset: str, noise: float, noise_is: str) -> float:
-    """The standard deviation of a noise that a paper gives as one number, read as `sd` or as `variance`."""
-    check_name(dataset, "noise_is", noise_is, READINGS)
+    """The standard deviation of a noise that a paper gives as a number, read as `sd` or as `variance`."""
+    check_name(dataset, "noise_is", noise_is, ("sd", "variance"))
     check_least(dataset, 0, noise=noise)
     return noise if noise_is == "sd" else math.sqrt(noise)
 
@@ -38,23 +36,19 @@ def noise_sd(dataset: str, noise: float, noise_is: str) -> float:
 def linear_devices(
     streams: Sequence[np.random.Generator], theta: np.ndarray, counts: Sequence[int], tests: int, sigma: float
 ) -> tuple[Split, Split, np.ndarray]:
-    """y = xᵀθ_k + N(0, σ²) with x ~ N(0, I) on K devices: training and test samples, the test samples' means.
+    """y = xᵀθ_k + N(0, σ²) with x ~ N(0, I) on K devices: training samples, test samples, means of the test samples.
 
-    streams: one a device, each split into four, so that a device's inputs do not depend on how many samples another
-    device or another split has. theta [K, d]; counts [K] training samples a device; `tests` test samples a device.
+    streams: one per device, each split into four, so that a device's inputs do not depend on the sizes of other devices
+    or splits. theta [K, d]; counts [K]: training samples per device; tests: test samples per device.
     """
     d = theta.shape[1]
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("x", "y", "test_x", "test_y", "mean")}
+    made = []
     for stream, mine, n in zip(streams, theta, counts, strict=True):
         inputs, noise, test_inputs, test_noise = stream.spawn(4)
         x, test_x = inputs.standard_normal((n, d)), test_inputs.standard_normal((tests, d))
-        mean = test_x @ mine
-        parts["x"].append(x)
-        parts["y"].append(x @ mine + sigma * noise.standard_normal(n))
-        parts["test_x"].append(test_x)
-        parts["test_y"].append(mean + sigma * test_noise.standard_normal(tests))
-        parts["mean"].append(mean)
-    x, y, test_x, test_y, mean = (np.concatenate(part) for part in parts.values())
+        y, mean = x @ mine + sigma * noise.standard_normal(n), test_x @ mine
+        made.append((x, y, test_x, mean + sigma * test_noise.standard_normal(tests), mean))
+    x, y, test_x, test_y, mean = map(np.concatenate, zip(*made, strict=True))
     clients = np.arange(len(theta))
     train = Split(x, y, client=np.repeat(clients, counts))
     return train, Split(test_x, test_y, client=np.repeat(clients, tests)), mean

@@ -1,6 +1,6 @@
-"""What the readers of tables share: cells that are all there and all numbers, and a choice of the targets.
+"""Shared by the readers of tables: complete rows of numbers, and a choice of targets.
 
-Whatever is wrong is a UserError of one line that names the file, the line and the column.
+Every error is a one-line UserError that names the file, the line and the column.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from fedrepro.errors import UserError
 
 
 def read_cells(path: Path, columns: Sequence[str], *, delimiter: str | None = None) -> list[list[str]]:
-    """The rows of a text table, each with a cell for every column.
+    """The rows of a text table, one cell per column.
 
-    With a delimiter the first line must name the columns; without one cells are parted by blanks and there is no
-    such line.
+    With a delimiter, the first line must name the columns. Without one, blanks separate cells and there is no header.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -66,13 +65,14 @@ def _number(cell: str) -> float:
 
 
 def expect_rows(path: Path, rows: int, expected: int) -> None:
+    """UserError unless the table has the expected number of rows."""
     if rows != expected:
         why = " (cut off?)" if rows < expected else ""
         raise UserError(f"{path}: {rows} rows, not {expected}{why}")
 
 
 def pick(name: str, what: str, asked: int | Sequence[int] | None, count: int) -> np.ndarray:
-    """Indices (from 0) of the targets asked for by number (1 … count); None: all of them."""
+    """Indices (from 0) of the requested targets (numbers 1 … count); None: all of them."""
     numbers = np.arange(1, count + 1) if asked is None else np.atleast_1d(np.asarray(asked))
     whole = numbers.ndim == 1 and np.issubdtype(numbers.dtype, np.integer)
     if not whole or not len(numbers) or not set(numbers.tolist()) <= set(range(1, count + 1)):
@@ -83,5 +83,5 @@ def pick(name: str, what: str, asked: int | Sequence[int] | None, count: int) ->
 
 
 def targets(columns: np.ndarray) -> np.ndarray:
-    """y as all data sets give it: [n] where there is one target, [n, outputs] where there are more."""
+    """y in the shape of all data sets: [n] for one target, [n, outputs] for several."""
     return columns[:, 0] if columns.shape[1] == 1 else columns

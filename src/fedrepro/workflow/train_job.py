@@ -29,8 +29,8 @@ from fedrepro.core.params import Params
 from fedrepro.core.rounds import Participation, Plan, Progress, Replicate, train
 from fedrepro.core.streams import seeds_of
 from fedrepro.core.task import Task
+from fedrepro.data import assignment as federation_files
 from fedrepro.data import dataset as data_files
-from fedrepro.data import federation_files as federation_files
 from fedrepro.errors import UserError
 from fedrepro.evidence import provenance
 from fedrepro.files import read_json, sha256_of, write_atomically, write_json

@@ -1,4 +1,4 @@
-"""Files in the place of real ones, so that readers can be tested without these."""
+"""Files in place of real ones, to test readers without the real data."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from fedrepro.data import catalogue
-from fedrepro.data.dataset import Source
+from fedrepro.data.source import Source
 
 
 def unverified(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path) -> Source:
-    """A source that takes the files of one data set below `folder` for real, whatever they hold."""
+    """A source that uses the files of one data set below `folder` as real ones, unverified."""
     entries = copy.deepcopy(catalogue.catalogue())
     for layout in entries[name]["layouts"].values():
         for file in layout["files"]:

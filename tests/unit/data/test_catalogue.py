@@ -1,4 +1,4 @@
-"""config/datasets.yaml: which real files there are, whether they are the right ones, and what is said where not."""
+"""config/datasets.yaml: finding the real files, verifying them, and the errors where they are missing or wrong."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import re
 
 import pytest
 
+from fedrepro.core import parts
 from fedrepro.core.config import validate
 from fedrepro.data.catalogue import CATALOGUE, catalogue, entry, find, missing, present, verify
-from fedrepro.data.datasets import DATASETS
 from fedrepro.errors import UserError
 
 BODIES = {"thing/a.gz": b"first file", "thing/b.gz": b"second file", "small/c.npz": b"sample"}
@@ -242,7 +242,9 @@ def test_an_archive_that_is_not_declared_is_named(tmp_path):
 
 
 def test_every_data_set_with_files_has_its_entry_and_every_entry_its_data_set():
-    assert {e.files for e in DATASETS.values() if e.files} == set(catalogue())
+    assert {entry.files for name in parts.modules("datasets") if (entry := parts.dataset(name)).files} == set(
+        catalogue()
+    )
 
 
 @pytest.mark.parametrize("name", catalogue())

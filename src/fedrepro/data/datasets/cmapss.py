@@ -1,17 +1,17 @@
 """NASA C-MAPSS FD001 (Saxena and Goebel, 2008): the sensors of 100 simulated turbofan engines, each run until it fails.
 
 Shapes: train x [n, 1] = cycle (1, 2, … in every engine), y [n, 21] = the sensors, or [n, chosen] with `sensors`, or [n]
-where one is chosen; client [n] = engine − 1. n = 20,631, engine after engine in the order of time. Everything is raw:
+for one sensor; client [n] = engine − 1. n = 20,631, engine after engine in the order of time. Everything is raw:
 scaling needs the rows a study trains on. `facts`: numbers and names of the sensors.
 
 The file's 26 columns are engine, cycle, three settings and 21 sensors: sensor s is column s + 5 (from 1). In FD001 the
 sensors 1, 5, 10, 16, 18 and 19 never change, and 6 takes two values.
 
 Only train_FD001.txt is read. The thesis "Federated Data Analytics" (2023) predicts signals, not lives: §3.6.2 trains
-on the first 60 % of the series of each of 100 engines and tests on the rest (polynomials of degree 6 in time; sensors
-2, 3, 7, 8); §C.3 takes 60 engines for training and 40 for testing, whose series are cut in halves at random (sensors
-2 and 7, standardised engine by engine). Both cut series that run to failure, which those of test_FD001.txt do not
-(RUL_FD001.txt says how much is missing). The "24 sensors" of §3.6.2 are these 21 and the three settings.
+on the first 60 % of each of 100 engines' series and tests on the rest (polynomials of degree 6 in time; sensors 2, 3,
+7, 8); §C.3 takes 60 engines for training and 40 for testing, with series cut in halves at random (sensors 2 and 7,
+standardised per engine). Both cut series that run to failure; those of test_FD001.txt stop earlier. The "24 sensors"
+of §3.6.2 are these 21 and the three settings.
 
 Cite: A. Saxena, K. Goebel, Turbofan engine degradation simulation data set, NASA Prognostics Data Repository, 2008;
 A. Saxena, K. Goebel, D. Simon, N. Eklund, Damage propagation modeling for aircraft engine run-to-failure simulation,
@@ -22,10 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Entry, Source, Split
+from fedrepro.data.dataset import Dataset, Split
+from fedrepro.data.source import Entry, Source
 from fedrepro.data.standins.degradation import degradation
 from fedrepro.data.table_files import as_numbers, expect_rows, pick, read_cells, targets
 from fedrepro.errors import UserError
@@ -43,16 +45,14 @@ def cmapss(source: Source, *, sensors: int | Sequence[int] | None = None) -> Dat
     chosen = pick("cmapss", "sensors", sensors, len(SENSORS))
     found = source.find("cmapss")
     table = degradation(source.rng, ENGINES) if found is None else read(found["train_FD001.txt"])
-    y = targets(table[:, 5 + chosen])
-    split = Split(table[:, 1:2], y, client=table[:, 0].astype(np.int64) - 1)
+    split = Split(table[:, 1:2], targets(table[:, 5 + chosen]), client=table[:, 0].astype(np.int64) - 1)
     facts = {"sensors": chosen + 1, "sensor_names": np.array(SENSORS)[chosen]}
     return Dataset("standin" if found is None else "real", split, outputs=len(chosen), facts=facts, found=found)
 
 
 def read(path: Path) -> np.ndarray:
-    """The file as numbers [n, 26], if its engines are 1, 2, … and each has the cycles 1, 2, … in this order."""
-    cells = read_cells(path, COLUMNS)
-    table = as_numbers(path, cells, COLUMNS, first_line=1)
+    """The file as numbers [n, 26]; UserError unless engines count 1, 2, … and so do the cycles of each."""
+    table = as_numbers(path, read_cells(path, COLUMNS), COLUMNS, first_line=1)
     engine, cycle = table[:, 0], table[:, 1]
     new = np.diff(engine, prepend=0) != 0
     expected = np.where(new, 1, np.append(0, cycle[:-1]) + 1)
@@ -68,7 +68,7 @@ def read(path: Path) -> np.ndarray:
     return table
 
 
-def cmapss_size(**_) -> tuple[int, int]:
+def cmapss_size(**_: Any) -> tuple[int, int]:
     return ENGINES, ROWS
 
 

@@ -3,14 +3,17 @@
 Shapes: train x [servers · clients · samples, 1], y [n]; client [n] = 0 … servers·clients − 1, group [n] = server.
 `facts["w"]` is (slope, intercept). Synthetic by the paper's definition; it states neither the law of x nor the
 noise. With `heterogeneity` h the clients of server i draw x from U(a_i, a_i + 1 − h), a_i from 0 to h: at 0 all
-clients are alike, towards 1 each server sees a narrow window of its own.
+clients are alike, towards 1 each server has its own narrow window.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Entry, Source, Split
+from fedrepro.data.dataset import Dataset, Split
+from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError
 
 
@@ -38,7 +41,7 @@ def dfl_line(
     return Dataset("synthetic", train=split, facts={"w": np.array([slope, intercept])})
 
 
-def dfl_line_size(servers: int = 5, clients: int = 5, samples: int = 100, **_) -> tuple[int, int]:
+def dfl_line_size(servers: int = 5, clients: int = 5, samples: int = 100, **_: Any) -> tuple[int, int]:
     return servers * clients, servers * clients * samples
 
 

@@ -1,45 +1,40 @@
 """EMNIST by class (Cohen, Afshar, Tapson, van Schaik 2017, arXiv 1702.05373): 62 characters, 0-9A-Za-z.
 
-Shapes: train x [697932, 1, 28, 28] bytes, y [697932]; test 116,323; the classes are far from equal in number. The
-files hold every image transposed; here it stands upright. A model is given pixels/255, as LEAF does with the same
-images. Stand-in: rendered handwriting of 3,600 writers, as many as NIST Special Database 19 has; at most 62,000
-and 12,400 samples, whatever is asked.
-
-The defaults are the stand-in's sizes, so that a plan holds with and without the real files.
+Shapes: train x [697932, 1, 28, 28] bytes, y [697932]; test 116,323; class sizes differ widely. The files hold every
+image transposed; here it is upright. A model gets pixels/255, as in LEAF. Stand-in: rendered handwriting of 3,600
+writers, as in NIST Special Database 19; at most 62,000 and 12,400 samples. These are the default sizes, so that a plan
+holds with and without the real files.
 """
 
 from __future__ import annotations
 
-import string
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from fedrepro.data.catalogue import Found
-from fedrepro.data.dataset import Dataset, Entry, Source
-from fedrepro.data.images import Images, ImageSet, image_size, read_idx
+from fedrepro.data.dataset import Dataset, Found
+from fedrepro.data.images import Images, ImageSet, read_idx
+from fedrepro.data.source import Source
+from fedrepro.data.standins.handwriting import CHARACTERS, handwriting
 from fedrepro.errors import UserError
 
-CHARACTERS = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_STANDIN = (62_000, 12_400)  # assumed: 1,000 and 200 a class, drawn in seconds
+_AT_MOST = (62_000, 12_400)  # assumed: 1,000 and 200 per class, drawn in seconds
 
 
 def emnist(
-    source: Source, *, train: int = _STANDIN[0], test: int = _STANDIN[1], pooled: bool = False, keep: str = ""
+    source: Source, *, train: int = _AT_MOST[0], test: int = _AT_MOST[1], pooled: bool = False, keep: str = ""
 ) -> Dataset:
-    """keep: only these characters, numbered in this order; train and test count those before the choice."""
-    data = _SET.load(source, train, test, pooled)
-    return _kept(data, keep) if keep else data
-
-
-def _kept(data: Dataset, keep: str) -> Dataset:
-    """The samples of some characters (thesis §2.5.1: a to j)."""
-    unknown = sorted(set(keep) - set(CHARACTERS))
-    if unknown or len(set(keep)) < len(keep):
+    """keep: only these characters (thesis §2.5.1: a to j), numbered in this order; train and test count all samples."""
+    data = _SET.load(source, train=train, test=test, pooled=pooled)
+    if not keep:
+        return data
+    if not set(keep) <= set(CHARACTERS) or len(set(keep)) < len(keep):
         raise UserError(f"emnist: keep = '{keep}': each once, of 0-9A-Za-z")
     number = np.full(len(CHARACTERS), -1)
     number[[CHARACTERS.index(character) for character in keep]] = np.arange(len(keep))
-    splits = {}
+    splits: dict[str, Any] = {}
     for name, split in data.splits().items():
         mine = split.take(np.flatnonzero(number[split.y] >= 0))
         splits[name] = replace(mine, y=number[mine.y])
@@ -51,14 +46,6 @@ def _read(found: Found, part: str) -> Images:
     return x.swapaxes(2, 3), y
 
 
-def _standin(rng: np.random.Generator, samples: int) -> Images:
-    from fedrepro.data.standins.handwriting import handwriting
-
-    x, y, _ = handwriting(rng, samples, classes=62, writers=min(3_600, samples))
-    return x, y
-
-
-_SET = ImageSet("emnist", 62, (1, 28, 28), 697_932, 116_323, _read, _standin, standin_at_most=_STANDIN)
-
-
-DATASET = Entry(emnist, seeded=False, size=image_size(emnist), files="emnist")
+_STANDIN = partial(handwriting, classes=62, writers=3_600)
+_SET = ImageSet("emnist", 62, (1, 28, 28), 697_932, 116_323, _read, _STANDIN, standin_at_most=_AT_MOST)
+DATASET = _SET.entry(emnist, train=1240, test=124, pooled=True)

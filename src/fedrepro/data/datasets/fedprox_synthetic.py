@@ -2,29 +2,31 @@
 
 Device k holds n_k = int(lognormal(4, 2)) + 50 samples of y = argmax softmax(W_kᵀ x + b_k), with
 
-    u_k ~ N(0, α),  every entry of W_k and b_k ~ N(u_k, 1)         how far models differ between devices
-    B_k ~ N(0, β),  v_kj ~ N(B_k, 1),  x ~ N(v_k, diag(j^-1.2))    how far inputs differ between devices
+    u_k ~ N(0, α),  every entry of W_k and b_k ~ N(u_k, 1)         models differ between devices
+    B_k ~ N(0, β),  v_kj ~ N(B_k, 1),  x ~ N(v_k, diag(j^-1.2))    inputs differ between devices
 
-Its first int(0.9 n_k) samples are for training, the rest for testing. With `iid` all devices share one W and b with
+The first int(0.9 n_k) samples are for training, the rest for testing. With `iid` all devices share one W and b with
 entries N(0, 1), v_k = 0, and α, β are not used. α and β are *standard deviations*, as in the public code of FedProx
-(the paper writes N(0, α) as if they were variances; at the values used, 0, ½ and 1, only ½ differs). The SGLD paper
+(the paper writes N(0, α) as if they were variances; of the values used, 0, ½ and 1, only ½ differs). The SGLD paper
 prints v_k ~ (0, β + 1), which loses the B_k that all coordinates of a device share; this is the original recipe.
 It states neither α, β nor the number of devices.
 
 Shapes: x [n, features], y [n] = 0 … classes − 1, client [n]. facts: weight [K, features, classes], bias [K, classes],
 centre [K, features] (v_k). `largest` caps n_k, for small scales: a device keeps its first samples. A device's data
-depend on its number and the seed only, not on how many devices there are.
+depend only on its number and the seed, not on the number of devices.
 """
 
 from __future__ import annotations
 
 import math
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Entry, Source, Split
+from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.simulation import check_least
+from fedrepro.data.source import Entry, Source
 
 FEWEST = 50
 LOG_MEAN, LOG_SD = 4.0, 2.0
@@ -83,11 +85,11 @@ def _training(n: int) -> int:
     return 9 * n // 10  # int(0.9 n), without the rounding of 0.9
 
 
-def fedprox_synthetic_size(clients: int = 30, largest: int | None = None, **_) -> tuple[int, int]:
-    """The total with the sizes at evenly spaced quantiles: typical. The mean of so heavy a tail is seldom reached."""
+def fedprox_synthetic_size(clients: int = 30, largest: int | None = None, **_: Any) -> tuple[int, int]:
+    """A typical total, from sizes at evenly spaced quantiles; the mean of so heavy a tail is seldom reached."""
     check_least("fedprox_synthetic", 1, clients=clients)
     quantiles = (NormalDist(LOG_MEAN, LOG_SD).inv_cdf((i + 0.5) / clients) for i in range(clients))
     return clients, sum(_training(_capped(int(math.exp(q)), largest)) for q in quantiles)
 
 
-DATASET = Entry(fedprox_synthetic, seeded=True, size=fedprox_synthetic_size)
+DATASET = Entry(fedprox_synthetic, seeded=True, size=fedprox_synthetic_size, example={"clients": 8, "largest": 200})

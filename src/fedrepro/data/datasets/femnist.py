@@ -5,12 +5,11 @@ names, facts["client_names"] [writers]. No test split: a splitting scheme cuts i
 pixels/255.
 
 Real files are those that LEAF's preprocessing writes, `all_data_0.json`, `all_data_1.json`, …, 100 writers in each:
-{users: [name], num_samples: [n], user_data: {name: {x: [[784 values in 0 … 1]], y: [label]}}}. How many there are
-depends on how LEAF was run, so the catalogue names the first one and the reader takes all that lie beside it. They
-have no published checksum; their content is checked. `writers` of those with at least `minimum` samples are chosen
-at random.
+{users: [name], num_samples: [n], user_data: {name: {x: [[784 values in 0 … 1]], y: [label]}}}. Their number depends on
+how LEAF was run: the catalogue names the first file, the reader takes all in its folder. They have no published
+checksum; their content is checked. `writers` of those with at least `minimum` samples are chosen at random.
 
-Deviation: LEAF's images are black on white, 1 being paper; here they are turned into white on black, as in EMNIST.
+Deviation: LEAF's images are black on white (paper is 1); here they are white on black, as in EMNIST.
 
 Stand-in: rendered handwriting. Sizes follow a gamma law with the mean and deviation of LEAF's Table 1 over its 3,550
 writers, classes the shares of digits, capitals and small letters in NIST's by-class set (Cohen et al. 2017, Table I).
@@ -28,9 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.data.catalogue import Found, verify
-from fedrepro.data.dataset import Dataset, Entry, Source, Split, pixels
+from fedrepro.data.catalogue import verify
+from fedrepro.data.dataset import Dataset, Found, Split, pixels
 from fedrepro.data.images import Images, reading
+from fedrepro.data.source import Entry, Source
+from fedrepro.data.standins.handwriting import written
 from fedrepro.errors import UserError
 
 WRITERS, MEAN, DEVIATION = 3_550, 226.83, 88.94
@@ -39,34 +40,26 @@ CLASSES, PIXELS = 62, 784
 
 
 def femnist(source: Source, *, writers: int = 500, minimum: int = 20) -> Dataset:
-    """writers: how many. minimum: samples that a writer must have, so that all parts of a 70/10/20 cut have some."""
+    """writers: their number. minimum: least samples per writer, so that no part of a 70/10/20 cut is empty."""
     if not 1 <= writers <= WRITERS:
         raise UserError(f"femnist: writers = {writers}: must lie in 1 … {WRITERS}")
     if not 1 <= minimum <= MEAN:
-        raise UserError(f"femnist: minimum = {minimum}: must lie in 1 … {MEAN:.0f}, what a writer has on average")
+        raise UserError(f"femnist: minimum = {minimum}: must lie in 1 … {MEAN:.0f}, the mean of a writer")
     found = source.find("femnist")
     if found is None:
         split, names = _standin(source.rng, writers, minimum)
     else:
         found = _all_files(found)
-        split, names = _chosen(found, writers, minimum, source.rng)
-    return Dataset(
-        "standin" if found is None else "real",
-        train=split,
-        outputs=CLASSES,
-        facts={"client_names": np.array(names)},
-        found=found,
-        **pixels(),
-    )
+        split, names = _chosen(found, source.rng, writers, minimum)
+    kind, facts = "standin" if found is None else "real", {"client_names": np.array(names)}
+    return Dataset(kind, split, outputs=CLASSES, facts=facts, found=found, **pixels())
 
 
-def femnist_size(writers: int = 500, **_) -> tuple[int, int]:
+def femnist_size(writers: int = 500, **_: Any) -> tuple[int, int]:
     return writers, round(writers * MEAN)
 
 
 def _standin(rng: np.random.Generator, writers: int, minimum: int) -> tuple[Split, list[str]]:
-    from fedrepro.data.standins.handwriting import written
-
     sizes = rng.gamma((MEAN / DEVIATION) ** 2, DEVIATION**2 / MEAN, writers)
     writer = np.repeat(np.arange(writers), np.maximum(minimum, np.rint(sizes).astype(int)))
     shares = np.concatenate([np.full(classes, samples / classes) for classes, samples in KINDS])
@@ -74,11 +67,8 @@ def _standin(rng: np.random.Generator, writers: int, minimum: int) -> tuple[Spli
     return Split(written(rng, y, writer), y, client=writer), [f"standin_{k:04d}" for k in range(writers)]
 
 
-# --- LEAF's files -----------------------------------------------------------------------------------------------------
-
-
 def _all_files(found: Found) -> Found:
-    """With the files that lie beside the first one, in the order of their numbers; none may be missing in between."""
+    """All files in the folder of the first, in the order of their numbers, without a gap."""
     name, first = next(iter(found.paths.items()))
     numbers = {int(m[1]) for p in first.parent.iterdir() if (m := re.fullmatch(r"all_data_(\d+)\.json", p.name))}
     paths = {}
@@ -90,8 +80,8 @@ def _all_files(found: Found) -> Found:
     return replace(found, paths=paths, checksums={n: found.checksums.get(n) or verify(p, {}) for n, p in paths.items()})
 
 
-def _chosen(found: Found, writers: int, minimum: int, rng: np.random.Generator) -> tuple[Split, list[str]]:
-    """The writers with the smallest of numbers drawn for all: random ones, and no more than those are ever kept."""
+def _chosen(found: Found, rng: np.random.Generator, writers: int, minimum: int) -> tuple[Split, list[str]]:
+    """Random writers: those with the smallest of numbers drawn for all. No more than these are kept in memory."""
     kept: list[tuple[float, str, Images]] = []
     seen: dict[str, Path] = {}
     for path in found.paths.values():
@@ -103,8 +93,7 @@ def _chosen(found: Found, writers: int, minimum: int, rng: np.random.Generator) 
                 put = heapq.heappush if len(kept) < writers else heapq.heappushpop
                 put(kept, (-rng.random(), name, images))
     if len(kept) < writers:
-        has = f"{path.parent} has {len(kept)} with at least {minimum} samples"
-        raise UserError(f"femnist: writers = {writers}: {has}")
+        raise UserError(f"femnist: writers = {writers}: {path.parent} has {len(kept)} with at least {minimum} samples")
     kept.sort(key=lambda item: item[1])
     x, y = (np.concatenate(column) for column in zip(*(images for *_, images in kept), strict=True))
     writer = np.repeat(np.arange(writers), [len(images[1]) for *_, images in kept])
@@ -112,7 +101,7 @@ def _chosen(found: Found, writers: int, minimum: int, rng: np.random.Generator) 
 
 
 def _read(path: Path) -> dict[str, Images]:
-    """The writers of one file, checked. A writer's numbers become bytes as soon as they are parsed."""
+    """The writers of one file, checked. Each writer's numbers become bytes as soon as they are parsed."""
     with reading(path, "LEAF's json"), open(path, encoding="utf-8") as file:
         content = json.load(file, object_pairs_hook=_parsed, parse_constant=_refuse)
     if not isinstance(content, dict) or not {"users", "num_samples", "user_data"} <= set(content):
@@ -141,7 +130,7 @@ def _read(path: Path) -> dict[str, Images]:
 
 
 def _parsed(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Images | ValueError:
-    """A json object: a writer's as images, or as what is wrong with them, which the caller says with their name."""
+    """A json object; a writer's becomes images, or the error in them, which the caller reports with the name."""
     members = dict(pairs)
     if len(members) < len(pairs):
         twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
@@ -155,7 +144,7 @@ def _parsed(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Images | ValueErro
 
 
 def _images(x: Any, y: Any) -> Images:
-    """x [n, 784] in 0 … 1, 1 being paper, as uint8 [n, 1, 28, 28], 0 being paper; y [n] as int64."""
+    """x [n, 784] in 0 … 1 (paper is 1) as uint8 [n, 1, 28, 28] (paper is 0); y [n] as int64."""
     if not (isinstance(x, list) and isinstance(y, list) and len(x) == len(y)):
         raise ValueError("x and y must be lists of one length")
     for i, row in enumerate(x):
@@ -176,4 +165,4 @@ def _refuse(literal: str) -> None:
     raise ValueError(f"{literal} is not a number")
 
 
-DATASET = Entry(femnist, seeded=False, size=femnist_size, files="femnist")
+DATASET = Entry(femnist, seeded=False, size=femnist_size, files="femnist", example={"writers": 8})

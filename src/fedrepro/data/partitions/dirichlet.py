@@ -1,11 +1,11 @@
-"""Class shares drawn from a Dirichlet law, as NIID-Bench does it (arXiv 2102.02079); DIR in arXiv 2402.12945, §V.
+"""Class shares drawn from a Dirichlet law, as in NIID-Bench (arXiv 2102.02079); DIR in arXiv 2402.12945, §V.
 
-Class after class, shares of its samples are drawn from Dir(α·1) over the clients; the share of a client that already
-holds ≥ N/L samples is set to 0 and the others are scaled up to 1. All of it is drawn again until the smallest client
-has `minimum` samples.
+For each class in turn, shares of its samples are drawn from Dir(α·1) over the clients; the share of a client that
+already holds ≥ N/L samples is set to 0 and the others are scaled up to sum to 1. Everything is redrawn until the
+smallest client has `minimum` samples.
 
-One step is written differently, with the same law: what is left of a Dirichlet draw when some coordinates are struck
-out and the rest is scaled to 1 is a Dirichlet draw over the rest, so the shares are drawn over the open clients alone.
+One step is written differently, with the same law: a Dirichlet draw without some coordinates, scaled to sum to 1, is a
+Dirichlet draw over the rest. So the shares are drawn over the open clients only.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import math
 
 import numpy as np
 
+from fedrepro.data.assignment import Assignment, check_clients, class_labels, others, rows_by_class, rows_by_owner
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.federation_files import Assignment
-from fedrepro.data.pool import check_clients, class_labels, others, rows_by_class, rows_by_owner
 from fedrepro.errors import UserError
 
 REDRAWS = 2_000
+_EXAMPLE = {"clients": 3, "alpha": 0.5, "minimum": 2}
+EXAMPLES = {name: _EXAMPLE for name in ("cifar10", "cifar100", "fashion_mnist", "stl10")}
 
 
 def dirichlet(
@@ -34,7 +35,7 @@ def dirichlet(
 def deal(
     classes: list[np.ndarray], rng: np.random.Generator, clients: int, alpha: float, minimum: int, scheme: str
 ) -> list[np.ndarray]:
-    """The rows of every client; classes are the rows of each class, in random order. No client is left with nothing."""
+    """The rows of every client, at least one each; classes: the rows of each class, in random order."""
     sizes = np.array([len(rows) for rows in classes])
     check_clients(clients, int(sizes.sum()), scheme)
     if not 0 < alpha < math.inf:
@@ -56,11 +57,11 @@ def deal(
 
 
 def _draw(sizes: np.ndarray, rng: np.random.Generator, clients: int, alpha: float) -> np.ndarray:
-    """How many samples of each class each client gets: [classes, clients]."""
+    """Number of samples [classes, clients]."""
     counts = np.zeros((len(sizes), clients), dtype=int)
     held = np.zeros(clients, dtype=int)
     for size, row in zip(sizes, counts, strict=True):
-        open_to = np.flatnonzero(held < sizes.sum() / clients)  # empty only where nothing is left to deal
+        open_to = np.flatnonzero(held < sizes.sum() / clients)  # empty only if nothing is left to deal
         if size:
             shares = rng.dirichlet(np.full(len(open_to), alpha))
             ends = (np.cumsum(shares)[:-1] * size).astype(int)

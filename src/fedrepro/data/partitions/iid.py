@@ -1,12 +1,13 @@
-"""Everybody alike: samples dealt out at random, sizes equal to within one."""
+"""Identically distributed clients: samples dealt out at random, sizes equal to within one."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from fedrepro.data.assignment import Assignment, check_clients, others
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.federation_files import Assignment
-from fedrepro.data.pool import check_clients, others
+
+EXAMPLES = {"cifar10": {"clients": 3}}
 
 
 def iid(dataset: Dataset, rng: np.random.Generator, *, clients: int) -> Assignment:

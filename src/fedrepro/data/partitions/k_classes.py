@@ -1,25 +1,26 @@
-"""k classes a client, all clients of one size (thesis §2.5.1, FEMNIST-skewed: 10 letters, 5 on each of 100 devices, 500
-images a device).
+"""k classes per client, all clients of one size (thesis §2.5.1, FEMNIST-skewed: 10 letters, 5 on each of 100 devices,
+500 images per device).
 
 Each client's classes are random, and every class is held by the same number of clients (to within one). A client has
-equally many samples of each of its classes (to within one). No sample is used twice, which is a deviation from the
-script of Li et al. (2018) that the thesis follows: there devices share images.
+the same number of samples of each of its classes (to within one). Deviation from the script of Li et al. (2018), which
+the thesis follows: no sample is used twice; there devices share images.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from fedrepro.data.assignment import Assignment, check_clients, class_labels, others, require_all_classes, rows_by_class
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.federation_files import Assignment
-from fedrepro.data.pool import check_clients, class_labels, others, require_all_classes, rows_by_class
 from fedrepro.errors import UserError
+
+EXAMPLES = {"emnist": {"clients": 50, "classes": 2}}
 
 
 def k_classes(
     dataset: Dataset, rng: np.random.Generator, *, clients: int, classes: int, samples: int | None = None
 ) -> Assignment:
-    """samples: on each client; as many as the scarcest class allows where it is not given. The rest is not used.
+    """samples: per client (default: as many as the scarcest class allows). The rest is not used.
 
     The data set's own test set is global.
     """
@@ -28,7 +29,7 @@ def k_classes(
     if not 1 <= classes <= dataset.outputs:
         raise UserError(f"k_classes: classes = {classes}: the data set has 1 to {dataset.outputs}")
     if clients * classes < dataset.outputs:
-        raise UserError(f"k_classes: {clients} clients of {classes} classes leave some of {dataset.outputs} to nobody")
+        raise UserError(f"k_classes: {clients} clients of {classes} classes do not cover all {dataset.outputs}")
     rows = rows_by_class(labels, dataset.outputs, rng)
     sizes = np.array([len(mine) for mine in rows])
     require_all_classes(sizes, "k_classes")
@@ -36,7 +37,7 @@ def k_classes(
     if samples is None:
         samples = classes * int((sizes // np.bincount(chosen.ravel())).min())
     if samples < classes:
-        raise UserError(f"k_classes: {samples} samples a client: too few to have some of {classes} classes each")
+        raise UserError(f"k_classes: {samples} samples per client: too few for {classes} classes")
     wanted = np.full((clients, classes), samples // classes)
     wanted[:, : samples % classes] += 1
     needed = np.bincount(chosen.ravel(), weights=wanted.ravel()).astype(int)
@@ -51,10 +52,10 @@ def k_classes(
 
 
 def choose_classes(rng: np.random.Generator, clients: int, classes: int, outputs: int) -> np.ndarray:
-    """[clients, classes] different classes of `outputs` for each client, every class equally often (to within one).
+    """Different classes for each client, [clients, classes]; every class equally often (to within one).
 
-    A class that all clients to come are needed for is taken; the others are drawn in proportion to how often they
-    are still to be held. Neither can run out before the last client.
+    A class that needs all remaining clients is taken. The others are drawn in proportion to the number of clients that
+    they still need. Neither can run out before the last client.
     """
     to_hold = np.full(outputs, clients * classes // outputs)
     to_hold[rng.permutation(outputs)[: clients * classes % outputs]] += 1

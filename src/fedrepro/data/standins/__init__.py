@@ -1,1 +1,1 @@
-"""Stand-ins for real data, made where the files are not there; labelled wherever they are seen."""
+"""Stand-ins for real data whose files are missing; labelled wherever they are shown."""

@@ -1,12 +1,12 @@
-"""Degradation signals of the columns of C-MAPSS FD001: engines that wear out, each at a rate of its own.
+"""Degradation signals in the columns of C-MAPSS FD001: engines that wear out, each at its own rate.
 
-Engine k lives L_k cycles, 128 to 362 as in the real file, and its damage grows from its initial wear w_k to 1:
+Engine k lives L_k cycles, 128 to 362 as in the real file. Its damage grows from the initial wear w_k to 1:
 
     D_k(t) = w_k + (1 − w_k) (exp(r_k t / L_k) − 1) / (exp(r_k) − 1)
 
-A sensor reads start + change · D_k(t) + noise, rounded as in the file. Two speeds (sensors 9 and 14) move by an amount
-that is the engine's own, up or down. Levels, changes and noise are assumed: of the size seen in the real file. Sensors
-1, 5, 10, 16, 18, 19 and setting 3 are constant, as they are there.
+A sensor reads level + change · D_k(t) + noise, rounded as in the file. Two speeds (sensors 9 and 14) change by a
+different amount in each engine, up or down. Levels, changes and noise are assumed, of the size seen in the real file.
+Sensors 1, 5, 10, 16, 18, 19 and setting 3 are constant, as in the file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SENSORS = {
 
 def degradation(rng: np.random.Generator, engines: int) -> np.ndarray:
     """[n, 26]: engine, cycle, three settings, 21 sensors; engine after engine in the order of time."""
-    # assumed: a gamma law; with this shape and scale mean and spread are those of the real lives (206 and 46)
+    # assumed: a gamma law with the mean and spread of the real lives (206 and 46)
     lives = np.minimum(128 + rng.gamma(2.9, 27.0, engines).astype(int), 362)
     rates = rng.uniform(3.0, 6.0, engines)
     wear = rng.beta(2.0, 8.0, engines)

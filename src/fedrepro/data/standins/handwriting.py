@@ -1,12 +1,12 @@
 """Handwriting: the stand-in of MNIST, EMNIST and FEMNIST.
 
-The characters 0-9, A-Z, a-z (labels 0 … 61, the order of EMNIST by-class and of LEAF) are drawn from the fonts that
-matplotlib ships, white on black, in a box of 20 of the 28 pixels as in MNIST: small and capital letters are of one
-size there too, so c and C are hard to tell apart here as they are in the original. Every writer has a font, a slant,
-a pen, a size, a place and a noise of their own, drawn once; every sample differs a little from its writer's mean.
+The characters 0-9, A-Z, a-z (labels 0 … 61, the order of EMNIST by-class and of LEAF) are drawn from matplotlib's
+fonts, white on black, in a box of 20 of the 28 pixels as in MNIST. Small and capital letters have one size, so c and C
+are as hard to tell apart as in the original. Every writer has a font, slant, pen, size, place and noise, drawn once;
+every sample differs a little from its writer's mean.
 
-A glyph is kept as the signed distance to its outline (positive inside), on a grid of three cells a pixel, so that any
-pen width is one threshold of it and a page of samples is one look-up at affinely mapped, wavy coordinates.
+A glyph is stored as the signed distance to its outline (positive inside), on a grid of three cells per pixel. Any pen
+width is then one threshold, and a batch of samples is one look-up at affinely mapped, wavy coordinates.
 """
 
 from __future__ import annotations
@@ -31,33 +31,21 @@ FONTS = (
     "cmtt10",
 )
 SIDE, BOX = 28, 20  # pixels: the image, and the longer side of a character in it
-FINE = 3  # cells of a stored glyph a pixel
+FINE = 3  # cells of a stored glyph per pixel
 GRID = SIDE * FINE
 STEP = 1 / 16  # pixels: unit of a stored distance
-CHUNK = 256  # samples at a time: their coordinates stay in the processor's cache
+CHUNK = 256  # samples at a time: their coordinates fit into the processor's cache
 
 
-def handwriting(
-    rng: np.random.Generator, samples: int, classes: int = 62, writers: int = 1
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x uint8 [n, 1, 28, 28], y int64 [n], writer int64 [n]: classes and writers as even as n allows, random order."""
-    if not 1 <= classes <= len(CHARACTERS):
-        raise ValueError(f"handwriting: classes = {classes}: must lie in 1 … {len(CHARACTERS)}")
-    if not 1 <= writers <= max(1, samples):
-        raise ValueError(f"handwriting: writers = {writers}: must lie in 1 … {samples}, the samples")
+def handwriting(rng: np.random.Generator, samples: int, classes: int, writers: int) -> tuple[np.ndarray, np.ndarray]:
+    """x uint8 [n, 1, 28, 28], y int64 [n] in random order; classes and writers as even as n allows."""
     y = rng.permutation(np.arange(samples) % classes)
-    writer = rng.permutation(np.arange(samples) % writers)
-    return written(rng, y, writer), y, writer
-
-
-def rendered_digits(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """MNIST's stand-in: digits of 500 writers, as (x, y)."""
-    x, y, _ = handwriting(rng, samples, classes=10, writers=min(500, samples))
-    return x, y
+    writer = rng.permutation(np.arange(samples) % min(writers, samples))
+    return written(rng, y, writer), y
 
 
 def written(rng: np.random.Generator, y: np.ndarray, writer: np.ndarray) -> np.ndarray:
-    """x uint8 [n, 1, 28, 28]: character y[i] by the hand of writer[i] (0, 1, …); how many of each is the caller's."""
+    """x uint8 [n, 1, 28, 28]: character y[i] written by writer[i] (0, 1, …)."""
     hands = _hands(rng, int(writer.max(initial=0)) + 1)
     x = np.empty((len(y), 1, SIDE, SIDE), dtype=np.uint8)
     for start in range(0, len(y), CHUNK):
@@ -67,13 +55,13 @@ def written(rng: np.random.Generator, y: np.ndarray, writer: np.ndarray) -> np.n
 
 
 def _hands(rng: np.random.Generator, writers: int) -> dict[str, np.ndarray]:
-    """A writer's habits, [writers] or [writers, 2]; lengths in pixels."""
+    """The writers' habits, [writers] or [writers, 2]; lengths in pixels."""
 
     def normal(mean: float, sd: float, *shape: int) -> np.ndarray:
         return rng.normal(mean, sd, (writers, *shape)).astype(np.float32)
 
     return {
-        "fonts": rng.integers(len(FONTS), size=(writers, 2)),  # the usual one, and one now and then
+        "fonts": rng.integers(len(FONTS), size=(writers, 2)),  # the usual one, and an occasional one
         "slant": normal(0.12, 0.22),
         "turn": normal(0.0, 0.07),
         "size": np.exp(normal(0.0, 0.09, 2)),  # width and height
@@ -87,7 +75,7 @@ def _hands(rng: np.random.Generator, writers: int) -> dict[str, np.ndarray]:
 
 
 def _draw(rng: np.random.Generator, y: np.ndarray, hand: dict[str, np.ndarray]) -> np.ndarray:
-    """uint8 [n, 28, 28]: some samples, each with its writer's habits and a small departure from them."""
+    """uint8 [n, 28, 28]: samples, each with its writer's habits and a small deviation from them."""
     n = len(y)
 
     def around(name: str, sd: float) -> np.ndarray:
@@ -95,45 +83,33 @@ def _draw(rng: np.random.Generator, y: np.ndarray, hand: dict[str, np.ndarray]) 
 
     slant, turn, place = around("slant", 0.07), around("turn", 0.06), around("place", 0.4)
     width, height = (hand["size"] * np.exp(0.05 * rng.standard_normal((n, 2), dtype=np.float32))).T
-    # Where a pixel (column c, row r, from the centre) lies on the glyph: turned and sheared back, then scaled back.
-    c = np.arange(SIDE, dtype=np.float32) - np.float32((SIDE - 1) / 2)
-    dc, dr = c - place[:, :1], c - place[:, 1:]
+    # The place of a pixel (column c, row r, from the centre) on the glyph: turned, sheared and scaled back.
+    centred = np.arange(SIDE, dtype=np.float32) - np.float32((SIDE - 1) / 2)
+    dc, dr = centred - place[:, :1], centred - place[:, 1:]
     cos, sin = np.cos(turn), np.sin(turn)
-    across = _outer_sum((cos + slant * sin) / width, dc, (slant * cos - sin) / width, dr, _waves(rng, hand))
-    down = _outer_sum(sin / height, dc, cos / height, dr, _waves(rng, hand), along_columns=True)
+    a, b, c, d = ((cos + slant * sin) / width, (slant * cos - sin) / width, sin / height, cos / height)
+    across = _cell(a[:, None] * dc, b[:, None] * dr + _waves(rng, hand))
+    down = _cell(c[:, None] * dc + _waves(rng, hand), d[:, None] * dr)
     usual = rng.random(n) < 0.8
     font = np.where(usual, hand["fonts"][:, 0], hand["fonts"][:, 1])
-    cell = down * GRID
-    cell += across
-    cell += ((font * len(CHARACTERS) + y) * GRID * GRID).astype(np.int32)[:, None, None]
-    # Ink where the outline, widened by the pen, is further in than the blur reaches.
+    cell = down * GRID + across + ((font * len(CHARACTERS) + y) * GRID * GRID).astype(np.int32)[:, None, None]
+    # Ink inside the outline, widened by the pen and softened by the blur.
     gain = hand["ink"] / hand["blur"]
     image = _glyphs().ravel()[cell] * (STEP * gain)[:, None, None]
     image += (0.5 * hand["ink"] + around("pen", 0.1) * gain)[:, None, None]
     np.clip(image, 0, hand["ink"][:, None, None], out=image)
-    grain = rng.integers(256, size=image.shape, dtype=np.uint8).astype(np.float32)
-    grain -= 127.5
-    image *= 255
-    image += grain * hand["noise"][:, None, None]
-    return np.clip(image, 0, 255, out=image).astype(np.uint8)
+    grain = rng.integers(256, size=image.shape, dtype=np.uint8).astype(np.float32) - 127.5
+    return np.clip(image * 255 + grain * hand["noise"][:, None, None], 0, 255).astype(np.uint8)
 
 
-def _outer_sum(a, dc, b, dr, waves, along_columns=False) -> np.ndarray:
-    """int32 [n, row, column]: the glyph's cell at a·dc + b·dr + waves (of the row, or of the column), in pixels."""
-    columns, rows = a[:, None] * dc, b[:, None] * dr
-    if along_columns:
-        columns += waves
-    else:
-        rows += waves
-    columns += SIDE / 2
-    columns *= FINE
-    rows *= FINE
-    cell = columns[:, None, :] + rows[:, :, None]
+def _cell(columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """int32 [n, row, column]: the cell along one axis of the glyph, from parts [n, 28] in pixels."""
+    cell = ((columns + SIDE / 2) * FINE)[:, None, :] + (rows * FINE)[:, :, None]
     return np.clip(cell, 0, GRID - 1, out=cell).astype(np.int32)
 
 
 def _waves(rng: np.random.Generator, hand: dict[str, np.ndarray]) -> np.ndarray:
-    """float32 [n, 28]: how far a row (or column) is shifted, half to one and a half waves an image."""
+    """float32 [n, 28]: shift of each row (or column), half to one and a half waves per image."""
     n = len(hand["waves"])
     phase = rng.random((n, 1), dtype=np.float32) * np.float32(2 * np.pi)
     pace = np.float32(2 * np.pi / SIDE) * (0.5 + rng.random((n, 1), dtype=np.float32))
@@ -158,7 +134,7 @@ def _glyphs() -> np.ndarray:
             longer = BOX * FINE / max(glyph.size)
             glyph = glyph.resize([max(1, round(longer * side)) for side in glyph.size], Image.Resampling.BOX)
             page = Image.new("L", (GRID, GRID))
-            page.paste(glyph, [(GRID - side) // 2 for side in glyph.size])
+            page.paste(glyph, ((GRID - glyph.width) // 2, (GRID - glyph.height) // 2))
             inside = np.asarray(page) >= 128
             distance = distance_transform_edt(inside) - distance_transform_edt(~inside)
             distance -= np.where(inside, 0.5, -0.5)  # from the edge of a cell, not from the centre of the next

@@ -1,18 +1,17 @@
 """Textured shapes: the stand-in of Fashion-MNIST, CIFAR-10, CIFAR-100 and STL-10.
 
-An image holds one figure on a cluttered ground. Its class is the outline of the figure together with the stripes it
-is filled with: 5 outlines × 2 directions for up to 10 classes, 10 outlines × 5 directions × 2 widths for up to 100.
-Nothing else tells the class: place, size, turn, colours, the stripes' phase, the clutter and the noise are drawn anew
-for every image, and some images are negatives. The mean image of a class shows its outline, blurred, and nothing of
-its stripes, so a linear model stays far below a convolutional one. Directions vary so much that some images look like
-their neighbour class: no model is always right.
+An image holds one figure on a cluttered ground. The class is the outline of the figure and the stripes in it: 5
+outlines × 2 directions for up to 10 classes, 10 outlines × 5 directions × 2 widths for up to 100. Place, size, turn,
+colours, phase of the stripes, clutter and noise are drawn for every image, and some images are negatives. The mean
+image of a class shows its blurred outline and no stripes, so a linear model stays far below a convolutional one.
+Directions vary so much that some images look like the neighbouring class: no model is always right.
 
-With one channel the figure stands near the centre of a quiet ground, as in Fashion-MNIST; with more the ground, the
-colours and the place are as varied as in a photograph. Measured on 8,000 training images of 10 classes: softmax
-regression 41 % and a network of two convolutions 90 % at 28×28×1, 29 % and 77 % at 32×32×3.
+With one channel the figure is near the centre of a quiet ground, as in Fashion-MNIST; with more, ground, colours and
+place vary as in a photograph. Measured on 8,000 training images of 10 classes: softmax regression 41 % and a network of
+two convolutions 90 % at 28×28×1, 29 % and 77 % at 32×32×3.
 
-Every field of the image (figure, stripes, clutter) is made from outer sums and products of its rows and columns or
-from one look-up, and the channels are linear combinations of the fields.
+Every field of the image (figure, stripes, clutter) is an outer sum or product of rows and columns, or one look-up; the
+channels are linear combinations of the fields.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from functools import cache
 
 import numpy as np
 
-GRID, REACH = 128, 1.5  # an outline is kept on GRID × GRID cells over [−REACH, REACH]²
-CHUNK = 2**16  # pixels at a time: larger arrays are slower, their memory is given back and fetched anew each time
+GRID, REACH = 128, 1.5  # an outline is stored on GRID × GRID cells over [−REACH, REACH]²
+CHUNK = 2**16  # pixels at a time: the memory of larger arrays is returned and requested anew each time
 
 
 @dataclass(frozen=True)
 class Scene:
-    """How much images of one class differ; lengths in half sides of the image."""
+    """Variation of the images of one class; lengths in half sides of the image."""
 
     size: tuple[float, float]  # of the figure, between
     turn: float  # standard deviation, radians
@@ -51,9 +50,7 @@ PHOTOGRAPH = Scene(
 def textured_shapes(
     rng: np.random.Generator, classes: int, samples: int, channels: int, side: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """x uint8 [samples, channels, side, side], y int64 [samples]: classes as even as `samples` allows, random order."""
-    if not 1 <= classes <= 100:
-        raise ValueError(f"textured_shapes: classes = {classes}: must lie in 1 … 100")
+    """x uint8 [n, channels, side, side], y int64 [n] in random order; at most 100 classes, as even as n allows."""
     y = rng.permutation(np.arange(samples) % classes)
     x = np.empty((samples, channels, side, side), dtype=np.uint8)
     step = max(1, CHUNK // side**2)
@@ -80,32 +77,20 @@ def _draw(rng: np.random.Generator, y: np.ndarray, classes: int, channels: int, 
     stripes = _stripes(direction, waves * np.exp(normal(0, 0.06)), uniform(0, 2 * np.pi), side)
     clutter = _stripes(uniform(0, np.pi), uniform(0.5, 3), uniform(0, 2 * np.pi), side)
     clutter *= _stripes(uniform(0, np.pi), uniform(0.5, 3), uniform(0, 2 * np.pi), side)
-    fields = np.empty((n, 4, side * side), dtype=np.float32)
-    fields[:, 0] = 1
-    for i, field in enumerate((figure, figure * stripes, clutter), start=1):
-        fields[:, i] = field.reshape(n, -1)
+    fields = np.stack([np.ones_like(figure), figure, figure * stripes, clutter], axis=1).reshape(n, 4, -1)
 
-    # How much of each field a channel has, black and white being −1 and 1.
+    # The share of each field in each channel; black is −1, white is 1.
     sign = np.where(rng.random(n) < scene.negatives, -1, 1).astype(np.float32)[:, None]
     tint = normal(1, 0.35 if channels > 1 else 0, channels)
-    mixture = np.empty((n, channels, 4), dtype=np.float32)
-    mixture[:, :, 0] = normal(0, 0.12, channels) - 0.25 * sign
-    mixture[:, :, 1] = 0.5 * sign * tint
-    mixture[:, :, 2] = 0.3 * sign * tint * uniform(0.7, 1.3, 1)
-    mixture[:, :, 3] = normal(0, scene.clutter, channels)
-    mixture *= uniform(scene.faintest, 1, 1, 1)
-    image = mixture @ fields
-    image *= 127.5
-    image += 127.5
-    grain = rng.integers(256, size=image.shape, dtype=np.uint8).astype(np.float32)
-    grain -= 127.5
-    grain *= scene.grain
-    image += grain
-    return np.clip(image, 0, 255, out=image).astype(np.uint8).reshape(n, channels, side, side)
+    ground, stripe = normal(0, 0.12, channels) - 0.25 * sign, 0.3 * sign * tint * uniform(0.7, 1.3, 1)
+    mixture = np.stack([ground, 0.5 * sign * tint, stripe, normal(0, scene.clutter, channels)], axis=2)
+    image = (mixture * uniform(scene.faintest, 1, 1, 1)) @ fields * 127.5 + 127.5
+    image += (rng.integers(256, size=image.shape, dtype=np.uint8).astype(np.float32) - 127.5) * scene.grain
+    return np.clip(image, 0, 255).astype(np.uint8).reshape(n, channels, side, side)
 
 
 def _factors(y: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
-    """What makes class y [n]: outline, the stripes' direction, how far apart directions are, stripes an image."""
+    """Of class y [n]: outline, direction of the stripes, step between directions, stripes per image."""
     outlines, directions, waves = (5, 2, (6.0,)) if classes <= 10 else (10, 5, (4.5, 8.0))
     step = np.pi / directions
     direction = step * (y // outlines % directions + 0.25)  # none along the pixels
@@ -113,30 +98,24 @@ def _factors(y: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray, float
 
 
 def _figure(outline: np.ndarray, size: np.ndarray, turn: np.ndarray, place: np.ndarray, side: int) -> np.ndarray:
-    """float32 [n, side, side]: 1 inside the outline, 0 outside, one pixel wide in between; the image is [−1, 1]²."""
+    """float32 [n, side, side]: 1 inside the outline, 0 outside, with a one-pixel edge; the image is [−1, 1]²."""
     c = np.linspace(-1, 1, side, dtype=np.float32)
     dc, dr = (c - place[:, :1]) / size[:, None], (c - place[:, 1:]) / size[:, None]
     cos, sin = np.cos(turn)[:, None], np.sin(turn)[:, None]
-    cell = _cell(cos * dc, sin * dr)
-    down = _cell(-sin * dc, cos * dr)
-    down *= GRID
-    cell += down
-    cell += (outline * GRID * GRID).astype(np.int32)[:, None, None]
-    figure = _outlines().ravel()[cell]
-    figure *= (size * np.float32(side / 2))[:, None, None]
-    figure += 0.5
-    return np.clip(figure, 0, 1, out=figure)
+    start = (outline * GRID * GRID).astype(np.int32)[:, None, None]
+    cell = start + _cell(-sin * dc, cos * dr) * GRID + _cell(cos * dc, sin * dr)
+    return np.clip(_outlines().ravel()[cell] * (size * np.float32(side / 2))[:, None, None] + 0.5, 0, 1)
 
 
 def _cell(columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """int32 [n, side, side]: the cell, along one axis of the grid, of the sum of a column's and a row's part."""
+    """int32 [n, side, side]: the cell along one axis of the grid, from a column's and a row's part."""
     scale = np.float32(GRID / (2 * REACH))
     cell = (columns * scale + GRID / 2)[:, None, :] + (rows * scale)[:, :, None]
     return np.clip(cell, 0, GRID - 1, out=cell).astype(np.int32)
 
 
 def _stripes(angle: np.ndarray, waves: np.ndarray, phase: np.ndarray, side: int) -> np.ndarray:
-    """float32 [n, side, side]: sin of a plane wave, `waves` an image; sin(a + b) from the sines of rows and columns."""
+    """float32 [n, side, side]: sine of a plane wave, `waves` per image, as sin(a + b) of rows and columns."""
     c = np.arange(side, dtype=np.float32) / side
     pace = (2 * np.pi * waves).astype(np.float32)
     a = (pace * np.cos(angle))[:, None] * c + phase[:, None]

@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrepro.data.assignment import Assignment, check_clients, class_labels, in_proportion
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.federation_files import Assignment
-from fedrepro.data.pool import check_clients, class_labels, in_proportion
 from fedrepro.errors import UserError
 
 

@@ -1,4 +1,4 @@
-"""C-MAPSS: columns by hand, files that are not what they should be, and the stand-in's engines."""
+"""C-MAPSS: columns by hand, broken files, and the stand-in's engines."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import importlib
 import numpy as np
 import pytest
 
-from fedrepro.data.dataset import Source
 from fedrepro.data.datasets.cmapss import COLUMNS, SENSORS, cmapss, cmapss_size, read
+from fedrepro.data.source import Source
 from fedrepro.data.standins.degradation import SENSORS as LAWS
 from fedrepro.data.standins.degradation import degradation
 from fedrepro.errors import UserError
@@ -35,7 +35,7 @@ def text(table) -> str:
 
 @pytest.fixture
 def source(tmp_path, monkeypatch):
-    """source(text, rows): takes the text for the real file, which should have so many rows."""
+    """source(text, rows): uses the text as the real file, with this expected number of rows."""
 
     def make(content: str, rows: int) -> Source:
         monkeypatch.setattr(MODULE, "ROWS", rows)

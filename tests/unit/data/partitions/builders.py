@@ -1,11 +1,11 @@
-"""Small data sets and what a federation of them looks like."""
+"""Small data sets, and views of their federations."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from fedrepro.data.assignment import Assignment
 from fedrepro.data.dataset import Dataset, Split
-from fedrepro.data.federation_files import Assignment
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -39,5 +39,5 @@ def counts(data: Dataset, assignment: Assignment, name: str = "train") -> np.nda
 
 
 def all_rows(assignment: Assignment, *names: str) -> list[int]:
-    """Every row that somebody holds, in order; a row held twice comes twice."""
+    """Every row that a client holds, sorted; a row held twice appears twice."""
     return sorted(np.concatenate([rows for name in names or ("train",) for rows in assignment.rows[name]]).tolist())

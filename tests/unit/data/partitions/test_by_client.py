@@ -1,4 +1,4 @@
-"""The scheme that follows the data's own marks: all clients, or some."""
+"""The clients that the data names: all, or some."""
 
 from __future__ import annotations
 

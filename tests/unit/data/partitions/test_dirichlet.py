@@ -1,4 +1,4 @@
-"""Dirichlet shares, over all classes and inside super-clusters."""
+"""Dirichlet shares over all classes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from fedrepro.data.partitions.dirichlet import REDRAWS, _draw, dirichlet
 from fedrepro.errors import UserError
-from fedrepro.studies.sa.partitions.super_cluster_dirichlet import CLUSTERS, clients_by_cluster, super_cluster_dirichlet
 from tests.unit.data.partitions.builders import all_rows, counts, held, labelled, measured, rng, sizes_of
 
 TEN = labelled([600] * 10, test=4)
@@ -32,7 +31,7 @@ def test_a_large_alpha_deals_evenly_and_a_small_one_does_not():
 
 
 def test_shares_have_the_law_of_a_dirichlet_draw():
-    """Of the first class nobody is full yet: its shares are Dir(α), with variance (1/L)(1 − 1/L)/(αL + 1)."""
+    """No client is full before the first class: its shares are Dir(α), with variance (1/L)(1 − 1/L)/(αL + 1)."""
     shares = np.array([_draw(np.array([10**6]), rng(s), 5, 0.5)[0] / 10**6 for s in range(800)])
     assert np.allclose(shares.mean(axis=0), 0.2, atol=0.04)
     assert shares.var() == pytest.approx(0.2 * 0.8 / 3.5, rel=0.1)
@@ -87,7 +86,7 @@ def test_impossible_requests_are_refused(options, message):
 
 def test_a_minimum_that_no_draw_reaches_ends_after_a_bounded_number_of_draws(monkeypatch):
     draws = []
-    module = importlib.import_module("fedrepro.data.partitions.dirichlet")  # the package has the function by this name
+    module = importlib.import_module("fedrepro.data.partitions.dirichlet")
     monkeypatch.setattr(module, "_draw", lambda *a: draws.append(1) or _draw(*a))
     message = r"minimum = 600: not reached in 2000 draws with alpha = 0\.01 and 10 clients; the best draw left the "
     with pytest.raises(UserError, match=message + r"smallest client \d+$"):
@@ -98,75 +97,3 @@ def test_a_minimum_that_no_draw_reaches_ends_after_a_bounded_number_of_draws(mon
 def test_a_regression_has_no_classes():
     with pytest.raises(UserError, match="dirichlet: needs a class for every sample"):
         dirichlet(measured(50), rng(), clients=2, alpha=0.5)
-
-
-# --- super-clusters ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [("cifar10", [4, 6]), ("stl10", [3, 7]), ("fashion_mnist", [3, 4, 3]), ("cifar100", [4, 7, 79, 6, 4])],
-)
-def test_the_clusters_cover_every_class_once(name, sizes):
-    assert [len(cluster) for cluster in CLUSTERS[name]] == sizes
-    assert sorted(c for cluster in CLUSTERS[name] for c in cluster) == list(range(sum(sizes)))
-
-
-def test_clusters_as_the_cited_code_has_them():
-    assert CLUSTERS["cifar10"] == ((0, 1, 8, 9), (2, 3, 4, 5, 6, 7))
-    assert CLUSTERS["stl10"][0] == (2, 8, 9)
-    assert CLUSTERS["fashion_mnist"] == ((0, 1, 3), (2, 4, 6, 8), (5, 7, 9))
-    assert CLUSTERS["cifar100"][0] == (0, 53, 82, 83)
-    assert CLUSTERS["cifar100"][1] == (1, 43, 51, 54, 62, 70, 92)
-    assert CLUSTERS["cifar100"][3:] == ((23, 30, 67, 69, 73, 95), (47, 52, 59, 96))
-
-
-@pytest.mark.parametrize(("name", "ceilings"), [("cifar10", [5, 6]), ("stl10", [5, 6]), ("cifar100", [2, 2, 3, 2, 2])])
-def test_ten_clients_are_the_ceilings_less_one(name, ceilings):
-    drawn = {tuple(clients_by_cluster(name, 10, rng(s)).tolist()) for s in range(80)}
-    assert drawn == {tuple(np.array(ceilings) - np.eye(len(ceilings), dtype=int)[i]) for i in range(len(ceilings))}
-
-
-def test_ten_clients_of_fashion_mnist_are_three_four_three():
-    assert {tuple(clients_by_cluster("fashion_mnist", 10, rng(s)).tolist()) for s in range(9)} == {(3, 4, 3)}
-
-
-@pytest.mark.parametrize("name", CLUSTERS)
-@pytest.mark.parametrize("clients", [5, 6, 7, 23, 100])
-def test_every_cluster_has_clients_and_they_sum_up(name, clients):
-    shared = clients_by_cluster(name, clients, rng())
-    assert shared.sum() == clients
-    assert shared.min() >= 1
-
-
-@pytest.mark.parametrize("name", CLUSTERS)
-def test_every_client_draws_on_one_cluster(name):
-    table = CLUSTERS[name]
-    data = labelled([100] * sum(map(len, table)), test=3)
-    found = super_cluster_dirichlet(data, rng(), clients=10, clusters=name)
-    assert all_rows(found) == list(range(len(data.train)))
-    assert min(sizes_of(found)) >= 15
-    assert held(found, "test") == [[0, 1, 2]]
-    for client, group in zip(counts(data, found), found.groups, strict=True):
-        assert set(np.flatnonzero(client)) <= set(table[int(group.removeprefix("cluster ")) - 1])
-    assert list(dict.fromkeys(found.groups)) == [f"cluster {i + 1}" for i in range(len(table))]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "options", "message"),
-    [
-        ([50] * 10, {"clients": 10, "clusters": "cifar"}, r"clusters = 'cifar' is unknown; did you mean 'cifar10'\?$"),
-        ([50] * 10, {"clients": 10, "clusters": "cifar100"}, "'cifar100' are of 100 classes, the data set has 10$"),
-        ([50] * 9 + [0], {"clients": 10, "clusters": "cifar10"}, "class 9 has no training samples$"),
-        ([50] * 10, {"clients": 1, "clusters": "stl10"}, "clients = 1: there are 2 clusters, each needs one$"),
-        ([50] * 10, {"clients": 10, "clusters": "stl10", "alpha": 0.0}, r"cluster 1: alpha = 0\.0: must be above 0"),
-        (
-            [9] * 10,
-            {"clients": 10, "clusters": "cifar10"},
-            "1: minimum = 15: [45] clients share only 36 samples$",
-        ),
-    ],
-)
-def test_clusters_that_do_not_fit_are_refused(sizes, options, message):
-    with pytest.raises(UserError, match=message):
-        super_cluster_dirichlet(labelled(sizes), rng(), **options)

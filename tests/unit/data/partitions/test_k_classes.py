@@ -1,4 +1,4 @@
-"""k classes a client."""
+"""k classes per client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.data.partitions.builders import all_rows, counts, held, labelled
 
 
 def test_the_devices_of_femnist_skewed():
-    """10 letters, 5 on each of 100 devices, 500 images a device: 50 devices a letter, 5,000 images a letter."""
+    """10 letters, 5 on each of 100 devices, 500 images per device: 50 devices and 5,000 images per letter."""
     data = labelled([5000] * 10, test=2)
     found = k_classes(data, rng(), clients=100, classes=5, samples=500)
     assert sizes_of(found) == [500] * 100
@@ -48,7 +48,7 @@ def test_classes_are_chosen_without_repetition_and_evenly(clients, classes, outp
 
 
 def test_choices_are_random():
-    """Two of four classes: a client may have any pair, the next one does not only get what is left."""
+    """Two of four classes: a client may have any pair, and the next one not only the rest."""
     pairs = [tuple(map(tuple, np.sort(choose_classes(rng(s), 8, 2, 4)[:2], axis=1))) for s in range(200)]
     assert {first for first, _ in pairs} == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}
     assert any(set(first) & set(second) for first, second in pairs)
@@ -59,12 +59,12 @@ def test_choices_are_random():
     [
         ([9] * 4, {"clients": 4, "classes": 5}, r"^k_classes: classes = 5: the data set has 1 to 4$"),
         ([9] * 4, {"clients": 4, "classes": 0}, r"classes = 0: the data set has 1 to 4$"),
-        ([9] * 4, {"clients": 1, "classes": 2}, r"1 clients of 2 classes leave some of 4 to nobody$"),
+        ([9] * 4, {"clients": 1, "classes": 2}, r"1 clients of 2 classes do not cover all 4$"),
         ([9] * 4, {"clients": 37, "classes": 2}, r"clients = 37: there are only 36 training samples$"),
         ([9, 9, 0, 9], {"clients": 4, "classes": 2}, r"class 2 has no training samples$"),
         ([9, 9, 7, 9], {"clients": 4, "classes": 2, "samples": 8}, r"samples = 8: class 2 has 7, 8 are needed$"),
-        ([9] * 4, {"clients": 4, "classes": 2, "samples": 1}, r"1 samples a client: too few to have some of 2 classes"),
-        ([9, 9, 1, 9], {"clients": 4, "classes": 2}, r"0 samples a client: too few"),
+        ([9] * 4, {"clients": 4, "classes": 2, "samples": 1}, r"1 samples per client: too few for 2 classes"),
+        ([9, 9, 1, 9], {"clients": 4, "classes": 2}, r"0 samples per client: too few"),
     ],
 )
 def test_impossible_requests_are_refused(sizes, options, message):

@@ -1,26 +1,28 @@
-"""What holds for any labels, sizes and seeds (hypothesis)."""
+"""Properties of the partitions for any labels, sizes and seeds (hypothesis)."""
 
 from __future__ import annotations
 
+import importlib
 import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from fedrepro.studies.omni.partitions.omni_fedge import omni_skewed, omni_stratified
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedrepro.core import parts
+from fedrepro.data.assignment import Assignment, content_sha256
 from fedrepro.data.dataset import Dataset, Split
-from fedrepro.data.federation_files import Assignment, content_sha256
 from fedrepro.data.inside import INSIDE
-from fedrepro.data.partitions import PARTITIONS
 from fedrepro.data.partitions.by_client import by_client
 from fedrepro.data.partitions.dirichlet import dirichlet
 from fedrepro.data.partitions.iid import iid
 from fedrepro.data.partitions.k_classes import k_classes
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.partitions.equal_devices import equal_devices
+from fedrepro.studies.omni.partitions.omni_skewed import omni_skewed
+from fedrepro.studies.omni.partitions.omni_stratified import omni_stratified
 from tests.unit.data.partitions.builders import all_rows, counts, labelled, rng, sizes_of
 
 seeds = st.integers(0, 2**32)
@@ -33,7 +35,7 @@ def disjoint(rows: list[int], total: int) -> bool:
 
 
 def possible(make, data: Dataset, seed: int, **options) -> Assignment | None:
-    """The federation, or None where it is refused; nothing else may be raised."""
+    """The federation, or None after a UserError; any other error fails the test."""
     try:
         found = make(data, rng(seed), **options)
     except UserError:
@@ -121,37 +123,31 @@ def test_by_client(sizes, seed, wanted, minimum):
 
 @given(data_sets, st.integers(1, 4), seeds, st.sampled_from(sorted(INSIDE)), st.integers(1, 9), st.integers(0, 9))
 def test_cuts_inside_lose_nothing_and_share_nothing(data, clients, seed, name, train, validation):
-    parts = {"train": train / 18, "validation": validation / 18, "test": 1 - train / 18 - validation / 18}
+    shares = {"train": train / 18, "validation": validation / 18, "test": 1 - train / 18 - validation / 18}
     dealt = possible(iid, data, seed, clients=clients)
     if dealt is None:
         return
-    found = possible(lambda _, r, **o: INSIDE[name](dealt, r, **o), data, seed, **parts)
+    found = possible(lambda _, r, **o: INSIDE[name](dealt, r, **o), data, seed, **shares)
     if found:
         for client, whole in enumerate(dealt.rows["train"]):
             mine = {split: rows[client] for split, rows in found.rows.items()}
             assert sorted(np.concatenate(list(mine.values()))) == sorted(whole)
-            assert all(abs(len(rows) - parts[split] * len(whole)) <= 1 for split, rows in mine.items())
+            assert all(abs(len(rows) - shares[split] * len(whole)) <= 1 for split, rows in mine.items())
 
 
-OPTIONS = {
-    "dirichlet": {"clients": 3, "alpha": 1.0},
-    "k_classes": {"clients": 40, "classes": 2},
-    "newcomers": {"old": 12},
-    "super_cluster_dirichlet": {"clients": 3, "clusters": "cifar10"},
-    "three_groups": {"clients": 10, "samples": 43},
-}
-
-
-@pytest.mark.parametrize("name", PARTITIONS)
-def test_a_scheme_draws_from_its_stream_alone(name):
-    """Neither numpy's nor python's global generator moves, and the data set is left as it was."""
-    data = labelled([60] * (62 if name == "three_groups" else 10))
-    data = replace(data, train=replace(data.train, client=np.arange(len(data.train)) % 20))
-    before = data.train.y.copy()
+@pytest.mark.parametrize("name", parts.modules("partitions"))
+def test_a_partition_draws_only_from_its_stream(name):
+    """Neither numpy's nor python's global generator moves, and the data set is left unchanged."""
+    setting = next(iter(importlib.import_module(parts.module_of("partitions", name)).EXAMPLES.values()))
     np.random.seed(1)  # noqa: NPY002
     states = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
-    found = possible(PARTITIONS[name], data, 0, **OPTIONS.get(name, {"clients": 10}))
-    assert found is not None
+    made = 0
+    for classes in (10, 62):
+        data = labelled([60] * classes)
+        data = replace(data, train=replace(data.train, client=np.arange(len(data.train)) % 20))
+        before = data.train.y.copy()
+        made += possible(parts.partition(name), data, 0, **setting) is not None
+        assert np.array_equal(data.train.y, before)
+    assert made
     assert np.array_equal(np.random.get_state()[1], states[0])  # noqa: NPY002
     assert random.getstate() == states[1]
-    assert np.array_equal(data.train.y, before)

@@ -50,12 +50,6 @@ def test_none_and_one(samples):
     assert len(x) == len(y) == samples
 
 
-@pytest.mark.parametrize("classes", [0, 101])
-def test_a_wrong_number_of_classes_is_named(classes):
-    with pytest.raises(ValueError, match=f"classes = {classes}: must lie in 1 … 100"):
-        draw(classes=classes)
-
-
 # --- what the class is ------------------------------------------------------------------------------------------------
 
 

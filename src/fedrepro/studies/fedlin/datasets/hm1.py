@@ -30,8 +30,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Entry, Source
+from fedrepro.data.dataset import Dataset
 from fedrepro.data.simulation import check_least, check_name, linear_devices, noise_sd
+from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError
 
 
@@ -129,4 +130,4 @@ def hm1_size(case: str = "I", clients: int | None = None, **_: object) -> tuple[
     return K, spec.first(K) * spec.few + (K - spec.first(K)) * spec.many
 
 
-DATASET = Entry(hm1, seeded=True, size=hm1_size)
+DATASET = Entry(hm1, seeded=True, size=hm1_size, example={"test": 10})

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Entry, Source
+from fedrepro.data.dataset import Dataset
+from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.datasets.hm1 import hm1, hm1_size
 
@@ -50,4 +51,4 @@ def hm1_outputs(
     return Dataset("synthetic", splits["train"], splits["test"], outputs=len(parts), facts=facts)
 
 
-DATASET = Entry(hm1_outputs, seeded=True, size=hm1_size)
+DATASET = Entry(hm1_outputs, seeded=True, size=hm1_size, example={"test": 10})

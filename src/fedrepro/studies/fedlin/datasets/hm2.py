@@ -22,8 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Entry, Source
+from fedrepro.data.dataset import Dataset
 from fedrepro.data.simulation import check_least, check_name, linear_devices, noise_sd
+from fedrepro.data.source import Entry, Source
 
 
 @dataclass(frozen=True)
@@ -83,4 +84,4 @@ def hm2_size(case: str = "I", clients: int | None = None, **_: object) -> tuple[
     return K, sum(CASES[case].counts(K))
 
 
-DATASET = Entry(hm2, seeded=True, size=hm2_size)
+DATASET = Entry(hm2, seeded=True, size=hm2_size, example={"clients": 6, "test": 10})

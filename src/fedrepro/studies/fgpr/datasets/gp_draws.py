@@ -29,8 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Entry, Source, Split
+from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.simulation import check_least, check_name
+from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError
 
 KERNELS = ("rbf", "matern32")
@@ -164,4 +165,4 @@ def gp_draws_size(
     return clients, int(_counts(clients, total, balanced, smallest, largest).sum())
 
 
-DATASET = Entry(gp_draws, seeded=True, size=gp_draws_size)
+DATASET = Entry(gp_draws, seeded=True, size=gp_draws_size, example={"clients": 4, "total": 100, "test": 5})

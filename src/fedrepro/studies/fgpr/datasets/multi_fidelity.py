@@ -30,8 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.data.dataset import Dataset, Entry, Source, Split
+from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.simulation import check_least, check_name, noise_sd
+from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.functions import FUNCTIONS, Fidelities
 
@@ -158,4 +159,4 @@ def multi_fidelity_size(
     return clients, sum(counts) * devices_per_level + clients * vertices * 2 ** len(fidelities.domain)
 
 
-DATASET = Entry(multi_fidelity, seeded=True, size=multi_fidelity_size)
+DATASET = Entry(multi_fidelity, seeded=True, size=multi_fidelity_size, example={"test": 20})

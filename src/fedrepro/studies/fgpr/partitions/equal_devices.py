@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrepro.data.assignment import Assignment, check_clients
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.federation_files import Assignment
-from fedrepro.data.pool import check_clients
 from fedrepro.errors import UserError
+
+EXAMPLES = {"sarcos": {"clients": 3}}
 
 
 def equal_devices(

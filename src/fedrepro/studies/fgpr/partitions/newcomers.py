@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrepro.data.assignment import Assignment, rows_by_owner
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.federation_files import Assignment
-from fedrepro.data.pool import rows_by_owner
 from fedrepro.errors import UserError
+
+EXAMPLES = {"cmapss_engines": {"old": 2, "new": 1}}
 
 
 def newcomers(

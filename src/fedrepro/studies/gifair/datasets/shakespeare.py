@@ -38,7 +38,8 @@ from statistics import NormalDist
 import numpy as np
 
 from fedrepro.core.config import ROOT
-from fedrepro.data.dataset import Dataset, Entry, Source, Split
+from fedrepro.data.dataset import Dataset, Split
+from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError, nearest
 from fedrepro.studies.gifair.dialogue import dialogue
 from fedrepro.studies.gifair.plays import read_roles
@@ -186,4 +187,5 @@ DATASET = Entry(
     size=shakespeare_size,
     files="shakespeare",
     reads=("config/studies/gifair/shakespeare_roles.csv",),
+    example={"samples": 40},
 )

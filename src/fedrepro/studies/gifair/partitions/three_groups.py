@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrepro.data.assignment import Assignment, apportion, check_clients, class_labels, others, require_all_classes
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.federation_files import Assignment
-from fedrepro.data.pool import apportion, check_clients, class_labels, others, require_all_classes
 from fedrepro.errors import UserError
 
 KINDS = {"digits": range(10), "capitals": range(10, 36), "small letters": range(36, 62)}
@@ -30,6 +29,8 @@ GROUPS = {
 IMAGES = (800, 1000, 600)
 DEVICES = (60, 100, 40)
 MEAN = 860  # images per device, over the table's 200 devices
+
+EXAMPLES = {"emnist": {"clients": 10, "samples": 43}}
 
 
 def three_groups(dataset: Dataset, rng: np.random.Generator, *, clients: int = 200, samples: int = MEAN) -> Assignment:

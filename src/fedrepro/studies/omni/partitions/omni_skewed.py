@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrepro.data.assignment import Assignment, rows_by_class
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.federation_files import Assignment
-from fedrepro.data.pool import rows_by_class
 from fedrepro.errors import UserError
 from fedrepro.studies.omni.splits import cut, deal
 
 KEPT = 0.5  # the largest fraction of a class that a node keeps
 REDRAWS = 100
+EXAMPLES = {"mnist": {"clients": 3, "samples": 20, "test_samples": 25}}
 
 
 def omni_skewed(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrepro.data.assignment import Assignment
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.federation_files import Assignment
 from fedrepro.studies.omni.splits import cut, deal
+
+EXAMPLES = {"mnist": {"clients": 3, "samples": 20, "test_samples": 25}}
 
 
 def omni_stratified(

@@ -11,10 +11,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedrepro.data.assignment import (
+    Assignment,
+    apportion,
+    check_clients,
+    class_labels,
+    others,
+    require_all_classes,
+    rows_by_class,
+)
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.federation_files import Assignment
 from fedrepro.data.partitions.dirichlet import deal
-from fedrepro.data.pool import apportion, check_clients, class_labels, others, require_all_classes, rows_by_class
 from fedrepro.errors import UserError, nearest
 
 _CIFAR100 = ({0, 53, 82, 83}, {1, 43, 51, 54, 62, 70, 92}, {23, 30, 67, 69, 73, 95}, {47, 52, 59, 96})
@@ -27,6 +34,8 @@ CLUSTERS: dict[str, tuple[tuple[int, ...], ...]] = {
         tuple(sorted(cluster)) for cluster in (*_CIFAR100[:2], set(range(100)).difference(*_CIFAR100), *_CIFAR100[2:])
     ),
 }
+
+EXAMPLES = {name: {"clients": 6, "clusters": name, "minimum": 2} for name in CLUSTERS}
 
 
 def super_cluster_dirichlet(
