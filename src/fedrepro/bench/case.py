@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fedrepro.core import parts, streams
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
@@ -32,7 +32,7 @@ class Case:
     def work(self) -> LocalWork:
         return LocalWork(steps=self.steps, batch=self.batch)
 
-    def build(self, dtype: torch.dtype = torch.float32) -> nn.Module:
+    def build(self, dtype: torch.dtype = torch.float32) -> Model:
         start = streams.torch_generator("bench", 0, "init")
         return build(parts.model(self.model), self.shape, CLASSES, start, **self.hyper).to(dtype)
 
