@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from fedrepro.core.config import data_folders
+from fedrepro.data.catalogue import data_folders
 from fedrepro.data.fetch import fetch_missing
 from fedrepro.data.preparation import prepare_data
 from fedrepro.workflow.jobs import logged

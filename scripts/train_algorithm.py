@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from fedrepro.core.devices import pick_device
 from fedrepro.core.experiment import load_experiment
-from fedrepro.evidence.provenance import code_sha256
+from fedrepro.evidence.provenance import about
 from fedrepro.workflow.jobs import logged
 from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
@@ -11,7 +12,8 @@ from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 def main(config, scale, experiment, algorithm, shard, dataset, federation, machine, code, out, checkpoints):
     chosen = load_experiment(Path(config), experiment, scale)
     inputs = Inputs(Path(dataset), Path(federation))
-    train_shard(chosen, algorithm, shard, inputs, Machine(**machine), code_sha256(code), Path(out), Path(checkpoints))
+    machine["device"] = str(pick_device(machine["device"], print))
+    train_shard(chosen, algorithm, shard, inputs, Machine(**machine), about(code), Path(out), Path(checkpoints))
 
 
 if "snakemake" in globals():

@@ -7,11 +7,18 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import yaml
+from yaml.composer import Composer
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
+
 from fedrepro.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]  # the checkout: the package is installed in place
 
 
 @contextlib.contextmanager
@@ -81,3 +88,64 @@ def sha256(path: Path) -> str:
 def sha256_of(value: Any) -> str:
     """Hash of a JSON-like value, independent of the order of its keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+
+
+# --- YAML ------------------------------------------------------------------------------------------------------------
+
+#: what reads YAML's characters: in C where PyYAML has it, ten times as fast; composing and constructing stay in Python
+if yaml.__with_libyaml__:
+    from yaml._yaml import CParser
+
+    class _FastReader(Composer, CParser, SafeConstructor, Resolver):
+        def __init__(self, stream: str) -> None:
+            CParser.__init__(self, stream)
+            for part in (Composer, SafeConstructor, Resolver):
+                part.__init__(self)
+
+
+_Reader: Any = _FastReader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+
+class SafeYaml(_Reader):
+    """Safe YAML without the two things a config never needs: duplicate keys and aliases (which can explode)."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise UserError(f"line {self.peek_event().start_mark.line + 1}: YAML aliases are not allowed")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
+        self.keys_of(node)
+        return super().construct_mapping(node, deep)
+
+    def keys_of(self, node: yaml.MappingNode) -> list[str]:
+        keys: dict[str, None] = {}
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise UserError(f"line {key_node.start_mark.line + 1}: key {key!r} must be text")
+            if key in keys:
+                raise UserError(f"line {key_node.start_mark.line + 1}: key '{key}' appears twice")
+            keys[key] = None
+        return list(keys)
+
+
+def read_yaml(path: Path) -> Any:
+    """The file's content. A syntax error is one line with file and line number."""
+    return parse_yaml(path, lambda loader, text: loader.get_single_data())
+
+
+def parse_yaml(path: Path, what: Callable[[SafeYaml, str], Any]) -> Any:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        return what(SafeYaml(text), text)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: a date or number that is none
+        mark = getattr(error, "problem_mark", None)
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise UserError(f"{path}: {line}{getattr(error, 'problem', None) or 'not valid YAML'}") from None

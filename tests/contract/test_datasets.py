@@ -24,9 +24,9 @@ from fedrepro.core import parts, streams
 from fedrepro.data import assignment as federation_files
 from fedrepro.data import dataset as data_files
 from fedrepro.data.assignment import Assignment
+from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset, Split
-from fedrepro.data.inside import INSIDE
-from fedrepro.data.source import Source
+from fedrepro.data.preparation import INSIDE
 from fedrepro.errors import UserError
 from fedrepro.workflow.train_job import load_federations
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fedrepro.core import parts
-from fedrepro.core.config import ROOT
 from fedrepro.core.study import load_studies
+from fedrepro.files import ROOT
 
 STUDIES = load_studies(ROOT / "config")
 KINDS = tuple(parts.SHARED)

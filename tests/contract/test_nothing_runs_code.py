@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.core.config import ROOT
+from fedrepro.files import ROOT
 
 FILES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "scripts").glob("*.py")])
 NAMES = [str(path.relative_to(ROOT)) for path in FILES]

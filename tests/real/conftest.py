@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from fedrepro.core import parts
-from fedrepro.core.config import ROOT
+from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.source import Source
+from fedrepro.files import ROOT
 
 _CANDIDATES = [os.environ.get("FEDREPRO_TEST_DATA"), os.environ.get("DATA_DIR"), ROOT.parent / "shared" / "datasets"]
 

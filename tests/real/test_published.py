@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.core.config import ROOT
+from fedrepro.files import ROOT
 
 FOLDER = Path(os.environ.get("FEDREPRO_TEST_PAPERS") or ROOT.parent / "shared" / "papers")
 PAPER = {"sa": "000", "omni": "001", "sgld": "002", "dfl": "003", "gifair": "004", "fedlin": "004", "fgpr": "004"}

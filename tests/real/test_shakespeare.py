@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.inside import shuffled
 from fedrepro.data.partitions.by_client import by_client
+from fedrepro.data.preparation import shuffled
 from fedrepro.studies.gifair.datasets.shakespeare import VOCABULARY, WINDOW, encode, read_table, shakespeare_size
 from fedrepro.studies.gifair.plays import read_roles
 

@@ -17,9 +17,9 @@ import pytest
 import yaml
 from filelock import FileLock
 
-from fedrepro.core.config import ROOT, read_yaml
 from fedrepro.core.experiment import expanded
 from fedrepro.evidence.claim_files import quantities_of
+from fedrepro.files import ROOT, read_yaml
 from tests.configs import write_yaml
 
 PARTS = ("Snakefile", "Makefile", "pyproject.toml", "workflow", "scripts", "config", "notebooks", "src", "envs")

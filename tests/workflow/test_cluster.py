@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.core.config import ROOT, read_yaml
 from fedrepro.core.study import load_studies
-from fedrepro.files import read_json
+from fedrepro.files import ROOT, read_json, read_yaml
 from tests import slurm as clusters
 from tests.workflow.conftest import SMOKE_STUDIES, Checkout, copy_checkout, copy_tree
 

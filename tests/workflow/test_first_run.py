@@ -9,10 +9,9 @@ import nbformat
 import pandas as pd
 import pytest
 
-from fedrepro.core.config import read_yaml
 from fedrepro.evidence.ledger import COLUMNS as LEDGER_COLUMNS
 from fedrepro.evidence.ledger import VERDICTS
-from fedrepro.files import read_json, sha256
+from fedrepro.files import read_json, read_yaml, sha256
 from tests.workflow.conftest import ARTEFACTS, Checkout
 
 pytestmark = pytest.mark.workflow

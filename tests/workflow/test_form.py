@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.core.config import ROOT
+from fedrepro.files import ROOT
 
 RULE_FILES = sorted((ROOT / "workflow" / "rules").glob("*.smk"))
 SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from fedrepro.core.config import ROOT
+from fedrepro.files import ROOT
 
 RECORD = f"""#!{sys.executable}
 import json, sys

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro.core.config import ROOT
 from fedrepro.data.preparation import partition_data, prepare_data
-from fedrepro.files import read_json
+from fedrepro.files import ROOT, read_json
 from tests.configs import EXPERIMENT, changed, write_study, write_yaml
 from tests.workflow.conftest import Checkout
 
@@ -35,7 +34,7 @@ folder, out, seconds = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
 experiment = load_experiments(folder / "config", "paper")["toy/line"]
 inputs = Inputs(folder / "data.npz", folder / "federation.npz")
 machine = Machine(device="cpu", strategy="loop", checkpoint_seconds=seconds)
-train_shard(experiment, "local", "0-1", inputs, machine, "code", out, out.parent / "checkpoints")
+train_shard(experiment, "local", "0-1", inputs, machine, {"code_sha256": "code"}, out, out.parent / "checkpoints")
 """
 
 
@@ -111,7 +110,7 @@ def train(algorithm, out):  # in a process of its own, forked: torch is imported
         try:
             os.dup2(os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
             machine = Machine(device="cpu", strategy="loop", checkpoint_seconds=0.0)
-            train_shard(experiment, algorithm, "0-1", inputs, machine, "code", out, out.parent / "checkpoints")
+            train_shard(experiment, algorithm, "0-1", inputs, machine, {"code_sha256": "code"}, out, out.parent / "checkpoints")
             status = 0
         except Exception:
             traceback.print_exc()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from fedrepro.core.config import ROOT
 from fedrepro.core.experiment import load_artefacts, load_experiments, select
 from fedrepro.core.study import load_studies
 from fedrepro.evidence.claim_files import load_claims
+from fedrepro.files import ROOT
 from tests.workflow.conftest import SMOKE_STUDIES
 
 pytestmark = pytest.mark.workflow

@@ -6,7 +6,7 @@ config/config.yaml is read here, not by `configfile:`, so that an error in it is
 import sys
 from pathlib import Path
 
-from fedrepro.core.config import read_yaml
+from fedrepro.files import read_yaml
 from fedrepro.errors import UserError
 from fedrepro.workflow.layout import Layout
 

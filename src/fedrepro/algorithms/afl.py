@@ -16,13 +16,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from fedrepro.algorithms._weighed import Weighed, stacked, towards
+from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial
-from fedrepro.core.params import Params, Uploads
+from fedrepro.core.params import Params, Uploads, stacked, towards
 
 
 @dataclass(frozen=True)
-class AFL(Weighed):
+class AFL(FedAvg):
+    sends_loss: ClassVar[bool] = True
     gamma: float = 0.1  # step of λ
 
     label: ClassVar[str] = "AFL"

@@ -22,6 +22,8 @@ class FedAvg(Algorithm):
     lr: float = 0.1
     decay: float = 1.0  # the step is lr · decay^round
     label: ClassVar[str] = "FedAvg"
+    #: whether clients upload (w_k, F_k), with the training loss F_k at the server's model: for methods that weigh by it
+    sends_loss: ClassVar[bool] = False
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "decay": 0.9}, {"lr": 0.1, "decay": 0.8}))
 
     def __post_init__(self) -> None:
@@ -33,7 +35,7 @@ class FedAvg(Algorithm):
         for t, batch in enumerate(batches):
             g = self.direction(task, w, batch, message)
             w = w.descend(g, self.step(batches, t))
-        return w, local
+        return ((w, task.training_loss(message, batches)) if self.sends_loss else w), local
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         return {**state, "w": weighted_sum(uploads, cohort.weights)}

@@ -17,10 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from fedrepro.algorithms._weighed import towards
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Cohort, State, Trial
-from fedrepro.core.params import Uploads
+from fedrepro.core.params import Uploads, towards
 
 PRECISION = 1e-14  # of ½‖d‖², which is at most ½
 

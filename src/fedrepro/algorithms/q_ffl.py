@@ -15,15 +15,16 @@ from typing import Any, ClassVar
 
 import torch
 
-from fedrepro.algorithms._weighed import Weighed, stacked, towards
+from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Cohort, State, Trial
-from fedrepro.core.params import Uploads
+from fedrepro.core.params import Uploads, stacked, towards
 
 SMALLEST = 1e-10
 
 
 @dataclass(frozen=True)
-class QFFL(Weighed):
+class QFFL(FedAvg):
+    sends_loss: ClassVar[bool] = True
     q: float = 1.0
 
     label: ClassVar[str] = "q-FFL"

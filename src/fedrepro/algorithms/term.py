@@ -18,13 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.algorithms._weighed import Weighed, stacked, towards
+from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Cohort, Problem, State, Trial
-from fedrepro.core.params import Params, Uploads
+from fedrepro.core.params import Params, Uploads, stacked, towards
 
 
 @dataclass(frozen=True)
-class TERM(Weighed):
+class TERM(FedAvg):
+    sends_loss: ClassVar[bool] = True
     t: float = 1.0
 
     label: ClassVar[str] = "TERM"

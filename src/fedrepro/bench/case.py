@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fedrepro.core import parts, streams
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
-from fedrepro.core.model import build
+from fedrepro.core.model import Model, build
 
 LR, CLASSES = 0.05, 10
 

@@ -14,9 +14,8 @@ import pandas as pd
 
 from fedrepro.bench.common import two_at_a_time, write
 from fedrepro.core import parts, streams
-from fedrepro.data.catalogue import present
-from fedrepro.data.source import Source
-from fedrepro.evidence.provenance import peak_memory_mb
+from fedrepro.data.catalogue import Source, present
+from fedrepro.workflow.train_job import peak_memory_mb
 
 #: parameters of a whole data set, where the defaults are less
 WHOLE = {"shakespeare": {"roles": "all", "samples": 0}}

@@ -20,8 +20,7 @@ import torch
 from fedrepro.bench import peers, studies
 from fedrepro.bench.case import LR, Case
 from fedrepro.bench.rounds import Times, engine_model, rows_of
-from fedrepro.core.config import ROOT
-from fedrepro.files import read_json
+from fedrepro.files import ROOT, read_json
 
 WHOLE_RUN = Case("softmax", (60,), clients=1000, steps=1)
 WHOLE_RUN_SAMPLED, WHOLE_RUN_ROUNDS = 10, 100

@@ -18,12 +18,12 @@ import torch
 from fedrepro.bench.common import beginning_with, write
 from fedrepro.core import parts
 from fedrepro.core.clients import strategy
-from fedrepro.core.config import ROOT
 from fedrepro.core.experiment import Experiment, load_experiments
 from fedrepro.core.rounds import advance
 from fedrepro.core.streams import seeds_of
 from fedrepro.data.preparation import partition_data, prepare_data
 from fedrepro.errors import UserError
+from fedrepro.files import ROOT
 from fedrepro.workflow.train_job import Inputs, keep_freed_memory, prepare
 
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 from fedrepro.core import parts
-from fedrepro.core.config import ROOT
 from fedrepro.core.study import load_studies
+from fedrepro.files import ROOT
 
 
 def modules() -> dict[str, str]:

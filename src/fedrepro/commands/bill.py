@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import __version__
-from fedrepro.core.config import ROOT
+from fedrepro.files import ROOT
 
 LOCK = ROOT / "envs" / "requirements.lock"
 _PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)\s*(?:;\s*(?P<marker>.*))?$")

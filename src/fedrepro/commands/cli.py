@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.core import parts
-from fedrepro.core.config import ROOT, read_yaml
 from fedrepro.core.located import Located
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
+from fedrepro.files import ROOT, read_yaml
 
 CONFIG = ROOT / "config"
 #: seconds since the last line of its log for which a job counts as running

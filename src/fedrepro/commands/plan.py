@@ -15,12 +15,11 @@ from pathlib import Path
 
 from fedrepro.commands import costs
 from fedrepro.core import parts
-from fedrepro.core.config import read_yaml
 from fedrepro.core.experiment import Experiment
 from fedrepro.core.federation import LocalWork
 from fedrepro.core.streams import seeds_of
 from fedrepro.errors import UserError
-from fedrepro.files import read_json
+from fedrepro.files import read_json, read_yaml
 from fedrepro.workflow.layout import Layout
 
 START = 2.5  # seconds: importing torch

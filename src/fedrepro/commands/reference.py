@@ -22,13 +22,12 @@ import pandas as pd
 from PIL import Image
 
 from fedrepro.commands.summary import summary, with_summary
-from fedrepro.core.config import ROOT
 from fedrepro.core.experiment import load_experiments
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
 from fedrepro.evidence.assumptions import assumed_settings, errata
 from fedrepro.evidence.ledger import merge
-from fedrepro.files import read_json, write_atomically, write_json
+from fedrepro.files import ROOT, read_json, write_atomically, write_json
 from fedrepro.report.page import build_report
 
 REFERENCE, CONFIG = ROOT / "results" / "reference", ROOT / "config"

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedrepro.core.config import ROOT
 from fedrepro.core.study import load_studies
 from fedrepro.evidence.ledger import VERDICTS
-from fedrepro.files import write_atomically
+from fedrepro.files import ROOT, write_atomically
 
 _PLACE = re.compile(r"(<!-- summary -->\n).*?(<!-- /summary -->)", re.DOTALL)
 

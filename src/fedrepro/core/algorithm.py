@@ -56,6 +56,13 @@ class Problem:
         return self._summaries[split]
 
     @cached_property
+    def groups(self) -> tuple[list[str], torch.Tensor]:
+        """(names of the groups, s_k [K]); each client its own group where the federation has none."""
+        of = self.federation.groups or tuple(map(str, range(len(self.federation))))
+        place = {name: i for i, name in enumerate(dict.fromkeys(of))}
+        return list(place), torch.tensor([place[name] for name in of])
+
+    @cached_property
     def quadratics(self) -> Quadratic | None:
         """The clients' full-batch objectives where these are quadratic: H [K, d, d], b [K, d], c [K]; else None."""
         if not isinstance(self.whole(0), Quadratic):

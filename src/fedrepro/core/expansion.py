@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from fedrepro.core.config import read_located, schema, validate
-from fedrepro.core.located import PLACEHOLDER, Located, Place
+from fedrepro.core.located import PLACEHOLDER, Located, Place, read_located
+from fedrepro.core.schemas import schema, validate
 from fedrepro.errors import UserError, nearest
 
 MOST_EXPERIMENTS = 200  # of one file; a larger product is a mistake

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fedrepro.core.config import read_yaml, validate
 from fedrepro.core.expansion import Expanded, expand
 from fedrepro.core.located import Located
+from fedrepro.core.schemas import validate
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
-from fedrepro.files import sha256_of
+from fedrepro.files import read_yaml, sha256_of
 
 SCALES = ("smoke", "demo", "workstation", "paper")  # by size
 MOST_SETTINGS = 10_000  # of one algorithm: they are trained side by side in memory

@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
+
 from fedrepro.errors import UserError, nearest
+from fedrepro.files import SafeYaml, parse_yaml
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 
@@ -120,3 +123,25 @@ class Located(NamedTuple):
             if filled == self.value
             else Located(filled, json.dumps(filled, ensure_ascii=False, default=str), self.places)
         )
+
+
+def read_located(path: Path) -> Located:
+    """The file's content, each value with its place."""
+
+    def located(loader: SafeYaml, text: str) -> Located:
+        node, lines = loader.get_single_node(), text.splitlines()
+
+        def locate(node: yaml.Node, line: int, key: str) -> Located:
+            places = (Place(path, line, key),)
+            if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
+                pairs = zip(loader.keys_of(node), node.value, strict=True)
+                found = {name: locate(value, at.start_mark.line + 1, name) for name, (at, value) in pairs}
+                return Located(found, "{}" if node.flow_style else "", places)
+            value, start, end = loader.construct_object(node, deep=True), node.start_mark, node.end_mark
+            one_line = start.line == end.line and start.line < len(lines)
+            return Located(value, lines[start.line][start.column : end.column] if one_line else repr(value), places)
+
+        return Located(None, "", (Place(path, 1, ""),)) if node is None else locate(node, 1, "")
+
+    found: Located = parse_yaml(path, located)
+    return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 #: column → dtype of runs/…/<shard>.parquet; `client` −1 and `group` "" mean "none"
@@ -71,3 +72,12 @@ class MetricLog:
 
     def __len__(self) -> int:
         return len(self.columns["value"])
+
+
+def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float:
+    """Spearman's ρ of two vectors of one length; 0 where either is constant: no trend."""
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    from scipy.stats import spearmanr  # here: importing it takes a second, and few claims are trends
+
+    return float(spearmanr(x, y).statistic)

@@ -157,6 +157,33 @@ def weighted_sum(params: Uploads[Params] | Iterable[Params], weights: Sequence[f
     return Params(zip(first, total, strict=True))
 
 
+def averaged(uploads: Uploads[tuple[Params, Tensor]], weights: np.ndarray) -> tuple[Params, Tensor]:
+    """Of uploads (w_k, F_k): (Σ weights_k w_k, the losses [C] in float64), the sum as `weighted_sum` takes it."""
+    if uploads.together:
+        models, losses = uploads.stack()
+        return weighted_sum(Uploads(iter(()), models), weights), losses.to("cpu", torch.float64)
+    seen: list[Tensor] = []
+
+    def models_alone() -> Iterator[Params]:
+        for w_k, loss in uploads:
+            seen.append(loss)
+            yield w_k
+
+    return weighted_sum(models_alone(), weights), torch.stack(seen).to("cpu", torch.float64)
+
+
+def stacked(uploads: Uploads[tuple[Params, Tensor]]) -> tuple[Params, Tensor]:
+    """Of uploads (w_k, F_k): (the clients' models with the clients as first axis, their losses [C] in float64)."""
+    models, losses = uploads.stack()
+    return models, losses.to("cpu", torch.float64)
+
+
+def towards(w: Params, models: Params, shares: Tensor) -> Params:
+    """w − Σ_k shares_k (w − w_k): the weighted average of the models where the shares sum to 1."""
+    moved = weighted_sum(Uploads(iter(()), models), shares.numpy())
+    return moved.add(w, alpha=1 - float(shares.sum()))
+
+
 def tree_bytes(tree: Any) -> int:
     """Bytes of the tensors and arrays of a tree: what it takes to send it."""
     return sum(v.nbytes for v in _pytree.tree_leaves(tree) if isinstance(v, Tensor | np.ndarray | np.generic))

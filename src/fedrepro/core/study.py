@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedrepro.core.config import read_yaml, validate
+from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError, nearest
+from fedrepro.files import read_yaml
 
 NAME = "[a-z][a-z0-9_]*"
 _LAST = 10**6

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.func import functional_call, grad_and_value
 
-from fedrepro.core.federation import Batch, Holdings
+from fedrepro.core.federation import Batch, Batches, Holdings
 from fedrepro.core.model import ClosedFormModel, Model
 from fedrepro.core.params import Params, inside_transform
 from fedrepro.errors import UserError
@@ -96,6 +96,19 @@ class Task:
         gradients = torch.autograd.grad(loss, [self._parameters[name] for name in names])
         gradient = Params(zip(names, gradients, strict=True))
         return gradient.with_buffers(buffers) if buffers else gradient, loss.detach()
+
+    @torch.no_grad()
+    def training_loss(self, w: Params, batches: Batches) -> Tensor:
+        """F_k(w), a scalar: over the batches of the round's first pass, each counted by its samples. With fewer local
+        steps than a pass, over the samples of the round."""
+        if batches.whole is not None:
+            return self.loss(w, batches.whole)
+        total: Any = 0.0
+        count: Any = 0.0
+        for batch in batches.head(min(batches.steps, batches.steps_per_epoch)):
+            size = len(batch.y) if batch.weight is None else batch.weight.sum()
+            total, count = total + size * self.loss(w, batch), count + size
+        return total / count
 
     @torch.no_grad()
     def evaluate(self, w: Params, holdings: Holdings, clients: list[int]) -> tuple[Tensor, Tensor]:

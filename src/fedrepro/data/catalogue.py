@@ -1,4 +1,4 @@
-"""config/datasets.yaml: the real files of each data set, their addresses and checksums.
+"""config/datasets.yaml: the real files of each data set; and how a data set is declared and made.
 
 A data set has one or more layouts (the complete files, another format, a sample), in order of preference. The first
 layout whose files are all present is used, once their checksums hold. A present but wrong file is an error, never a
@@ -8,14 +8,18 @@ reason to fall back to the stand-in.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fedrepro.core.config import ROOT, read_yaml, validate
-from fedrepro.data.dataset import Found
+import numpy as np
+
+from fedrepro.data.dataset import Dataset, Found
 from fedrepro.errors import UserError, nearest
+from fedrepro.files import ROOT, read_yaml
 
 CATALOGUE = ROOT / "config" / "datasets.yaml"
 Entries = Mapping[str, Mapping[str, Any]]  # data set → its declaration, as in the schema
@@ -23,16 +27,8 @@ Entries = Mapping[str, Mapping[str, Any]]  # data set → its declaration, as in
 
 @cache
 def catalogue(path: Path = CATALOGUE) -> Entries:
-    """The checked declarations of all data sets."""
+    """The declarations of all data sets, as `fedrepro.data.fetch.check_catalogue` passes them."""
     entries: Entries = read_yaml(path)
-    validate(entries, "datasets", path)
-    for name, spec in entries.items():
-        for layout, declared in spec["layouts"].items():
-            archives = declared.get("archives", {})
-            for file in declared["files"]:
-                if "archive" in file and file["archive"] not in archives:
-                    where = f"{name}.layouts.{layout}: {file['path']}: archive '{file['archive']}'"
-                    raise UserError(f"{path}: {where} is not under archives{nearest(file['archive'], archives)}")
     return entries
 
 
@@ -104,3 +100,55 @@ def missing(name: str, folders: Sequence[Path], entries: Entries | None = None, 
 def how_to_get(name: str, spec: Mapping[str, Any]) -> str:
     """Advice to the user where files are missing."""
     return spec.get("manual") or f"`make data ONLY={name}` fetches it where its address can be reached"
+
+
+Fetch = Callable[[str, Sequence[Path]], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A random stream, and the folders of real files (the first one that has them counts).
+
+    fetch: given a data set's name and the folders, downloads the files that mode `real` misses; None: no downloads.
+    """
+
+    rng: np.random.Generator
+    mode: str = "auto"  # auto | real | standin
+    folders: tuple[Path, ...] = ()
+    fetch: Fetch | None = None
+
+    def find(self, name: str) -> Found | None:
+        """The verified real files of a data set of config/datasets.yaml; None: use the stand-in."""
+        if self.mode == "real" and self.fetch is not None and present(name, self.folders) is None:
+            self.fetch(name, self.folders)
+        return find(name, self.mode, self.folders)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The declaration of a data set, `DATASET` in its module.
+
+    seeded: every seed has its own data. size: parameters → (clients, or None where the partition makes them; number of
+    training samples), for the plan. files: its entry in config/datasets.yaml. reads: other files of the checkout that
+    it reads. example: small parameters for the contract tests.
+    """
+
+    load: Callable[..., Dataset]
+    seeded: bool
+    size: Callable[..., tuple[int | None, int]]
+    files: str | None = None
+    reads: tuple[str, ...] = ()
+    example: Mapping[str, Any] = field(default_factory=dict)
+
+
+def cache_folder() -> Path:
+    """What this machine keeps between runs: the data that `make data` fetched."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "fedrepro"
+
+
+def data_folders(data_dir: str | None) -> list[str]:
+    """Where real data may be: DATA_DIR, then what `make data` fetched. An error where DATA_DIR is not there."""
+    if data_dir and not Path(data_dir).is_dir():
+        raise UserError(f"data_dir: folder '{data_dir}' does not exist")
+    return [*([str(data_dir)] if data_dir else []), str(cache_folder() / "data")]

@@ -22,11 +22,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fedrepro.core.config import cache_folder
+from fedrepro.core.schemas import validate
 from fedrepro.data.archive import extract
-from fedrepro.data.catalogue import CATALOGUE, Entries, catalogue, entry, how_to_get, missing, present, verify
+from fedrepro.data.catalogue import (
+    CATALOGUE,
+    Entries,
+    cache_folder,
+    catalogue,
+    entry,
+    how_to_get,
+    missing,
+    present,
+    verify,
+)
 from fedrepro.data.download import TIMEOUT, Trouble, get, part, settle
-from fedrepro.errors import UserError
+from fedrepro.errors import UserError, nearest
 
 
 @dataclass(frozen=True)
@@ -139,6 +149,20 @@ class Fetcher:
             yield
 
 
+def check_catalogue(path: Path = CATALOGUE) -> Entries:
+    """The declarations of all data sets; UserError where one is not valid."""
+    entries = catalogue(path)
+    validate(entries, "datasets", path)
+    for name, spec in entries.items():
+        for layout, declared in spec["layouts"].items():
+            archives = declared.get("archives", {})
+            for file in declared["files"]:
+                if "archive" in file and file["archive"] not in archives:
+                    where = f"{name}.layouts.{layout}: {file['path']}: archive '{file['archive']}'"
+                    raise UserError(f"{path}: {where} is not under archives{nearest(file['archive'], archives)}")
+    return entries
+
+
 def fetch_missing(name: str, folders: Sequence[Path]) -> None:
     """For `data: real`: fetch the data set into the last folder; UserError with the addresses tried if this fails."""
     outcome = Fetcher(folders[-1]).fetch(name)
@@ -169,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = re.findall(r"[^\s,]+", " ".join(options.names))
     outcomes = []
     try:
-        entries = catalogue(options.catalogue)
+        entries = check_catalogue(options.catalogue)
         fetcher = Fetcher(options.to, entries, options.timeout)
         titles = {name: entry(name, entries)["title"] for name in asked or entries}
         for name, title in titles.items():

@@ -23,8 +23,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from fedrepro.data.catalogue import Entry, Source
 from fedrepro.data.dataset import Channels, Dataset, Found, Split, pixels
-from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError
 
 Images = tuple[np.ndarray, np.ndarray]  # x uint8 [n, channels, height, width], y int64 [n]

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedrepro.core.config import read_yaml, validate
 from fedrepro.core.expansion import expand
 from fedrepro.core.located import Located
+from fedrepro.core.schemas import validate
+from fedrepro.files import read_yaml
 
 _LINE = re.compile(r"^\s*(?P<key>[\w ]+):\s*(?P<value>[^#]*?)\s*(?:#(?P<comment>.*))?$")
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fedrepro.core.config import read_yaml, validate
+from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError
 from fedrepro.evidence.expressions import check_expression
+from fedrepro.files import read_yaml
 
 
 def load_claims(path: str | Path) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,12 +68,3 @@ def interval(x: np.ndarray, name: str) -> Interval:
     # The mean of equal numbers can differ from them by rounding: the interval stays within the range of `x`.
     low, high = np.clip(np.quantile(means, [0.025, 0.975]), np.min(x), np.max(x))
     return Interval(float(np.mean(x)), float(low), float(high), len(x))
-
-
-def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float:
-    """Spearman's ρ of two vectors of one length; 0 where either is constant: no trend."""
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return 0.0
-    from scipy.stats import spearmanr  # here: importing it takes a second, and few claims are trends
-
-    return float(spearmanr(x, y).statistic)

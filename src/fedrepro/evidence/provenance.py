@@ -5,19 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import resource
 import subprocess
-import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fedrepro.core.config import ROOT
-from fedrepro.files import sha256
+from fedrepro.files import ROOT, sha256
 
 PACKAGES = ["fedrepro", "torch", "numpy", "scipy", "pandas", "networkx", "gpytorch", "scikit-learn", "snakemake"]
+
+
+def about(files: Iterable[str]) -> dict[str, Any]:
+    """What a manifest says beside its settings: the code (hash of the given library files), versions and machine."""
+    known = {"code_sha256": code_sha256(files), "commit": commit(), "versions": versions(), "machine": machine()}
+    return {**known, "cluster_job": cluster_job()}
 
 
 def code_sha256(files: Iterable[str]) -> str:
@@ -52,12 +55,6 @@ def machine() -> dict[str, Any]:
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
     }
-
-
-def peak_memory_mb() -> float:
-    """The largest resident size of this process so far."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20, 1)
 
 
 def cluster_job() -> str | None:

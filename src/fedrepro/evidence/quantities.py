@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fedrepro.core.metrics import rank_correlation
 from fedrepro.errors import nearest
-from fedrepro.evidence.intervals import rank_correlation
 
 RUN = ["setting", "seed"]
 NONE = {"group": "", "client": -1}

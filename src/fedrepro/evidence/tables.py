@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,12 +14,27 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from fedrepro.core import parts
 from fedrepro.core.metrics import COLUMNS
-from fedrepro.evidence.published import Printed
 from fedrepro.files import read_json, write_atomically
 
 #: columns of every tidy table; those of its settings, `variant`, `point` and `grid.<key>`, come after them
 TABLE_COLUMNS = [*COLUMNS, "data", "diverged"]
 RUN = ["algorithm", "setting", "seed"]
+
+
+class Printed(NamedTuple):
+    """A printed number and its spread over runs (NaN where none is printed)."""
+
+    value: float
+    spread: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {self.spread:.3f}"
+
+
+def read_printed(path: Path) -> dict[str, Printed]:
+    """Id → number, for every row of a study's file."""
+    table = pd.read_csv(path)
+    return {row.id: Printed(row.value, row.spread) for row in table.itertuples()}
 
 
 class Tables(dict[str, pd.DataFrame]):

@@ -11,8 +11,7 @@ import pandas as pd
 
 from fedrepro.core import parts
 from fedrepro.data.dataset import load
-from fedrepro.evidence.published import read_printed
-from fedrepro.evidence.tables import RUN, Tables
+from fedrepro.evidence.tables import RUN, Tables, read_printed
 from fedrepro.files import read_json, sha256, write_atomically, write_json
 from fedrepro.report import plotting
 

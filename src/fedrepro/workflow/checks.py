@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.core import parts
-from fedrepro.core.config import ROOT, validate
 from fedrepro.core.experiment import Experiment
+from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError, nearest
 from fedrepro.evidence.claim_files import load_claims
-from fedrepro.files import sha256, sha256_of, write_atomically
+from fedrepro.files import ROOT, sha256, sha256_of, write_atomically
 
 _REMEMBERED = Path(".snakemake") / "fedrepro"
 
@@ -44,7 +44,7 @@ def check_once(experiments: Iterable[Experiment], claims: Iterable[Path] = ()) -
 
 def check_all(experiments: Iterable[Experiment]) -> None:
     """Raise a one-line UserError for the first name or value that the code does not know."""
-    from fedrepro.data.inside import INSIDE
+    from fedrepro.data.preparation import INSIDE
 
     for e in experiments:
         _check_named(e, "dataset", e.spec["dataset"], lambda name: parts.dataset(name).load, skip=1)

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from fedrepro.core import parts
-from fedrepro.core.config import ROOT
+from fedrepro.files import ROOT
 
 SOURCE = ROOT / "src"
 

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fedrepro.core import parts
-from fedrepro.core.config import ROOT, data_folders, validate
 from fedrepro.core.experiment import Experiment, load_artefacts, load_experiments, select
+from fedrepro.core.schemas import validate
 from fedrepro.core.streams import seeds_of
 from fedrepro.core.study import load_studies
-from fedrepro.data.catalogue import present
+from fedrepro.data.catalogue import data_folders, present
 from fedrepro.errors import UserError
 from fedrepro.evidence.claim_files import load_claims, quantities_of
+from fedrepro.files import ROOT
 from fedrepro.workflow.checks import check_once
 from fedrepro.workflow.code_inputs import files_behind, training_files
 

@@ -8,12 +8,13 @@ import ctypes
 import functools
 import gc
 import math
+import resource
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,7 +23,6 @@ from fedrepro.core import parts, streams
 from fedrepro.core.algorithm import Problem
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.clients import strategy
-from fedrepro.core.devices import pick_device
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.model import build, initialise
 from fedrepro.core.params import Params
@@ -32,7 +32,6 @@ from fedrepro.core.task import Task
 from fedrepro.data import assignment as federation_files
 from fedrepro.data import dataset as data_files
 from fedrepro.errors import UserError
-from fedrepro.evidence import provenance
 from fedrepro.files import read_json, sha256_of, write_atomically, write_json
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class Inputs:
 class Machine:
     """Where and how a job runs."""
 
-    device: str = "auto"
+    device: str = "cpu"
     strategy: str = "declared"  # by the experiment, else by the model; or loop, vmap
     threads: int = 1
     checkpoint_seconds: float = 10.0
@@ -66,19 +65,24 @@ def train_shard(
     shard: str,
     inputs: Inputs,
     machine: Machine,
-    code: str,
+    made: Mapping[str, Any],
     out: Path,
     checkpoints: Path,
 ) -> None:
-    """Run the job and write `out`.parquet and `out`.json, each atomically. `code`: hash of the library files it runs on."""
+    """Run the job and write `out`.parquet and `out`.json, each atomically.
+
+    made: what the manifest says of the code, the versions and the machine (`fedrepro.evidence.provenance.about`).
+    """
     started = time.monotonic()
     torch.set_num_threads(machine.threads)
     keep_freed_memory()
     methods = experiment.methods(algorithm)
     known = {k: read_json(path.with_suffix(".json")) for k, path in vars(inputs).items()}
-    job = sha256_of([experiment.job_sha256(algorithm), shard, code, known["dataset"], known["federation"]])
+    job = sha256_of(
+        [experiment.job_sha256(algorithm), shard, made["code_sha256"], known["dataset"], known["federation"]]
+    )
     progress = Progress(experiment.spec["rounds"])
-    device = pick_device(machine.device, progress.line)
+    device = torch.device(machine.device)
     checkpoint = Checkpoint(checkpoints / f"{job[:32]}.pt", machine.checkpoint_seconds, say=progress.line)
 
     task, plan, replicates = prepare(experiment, algorithm, shard, inputs, device)
@@ -99,12 +103,8 @@ def train_shard(
         "config": {**experiment.spec, "algorithms": {algorithm: experiment.spec["algorithms"][algorithm]}},
         "settings": experiment.origins(algorithm),
         "config_sha256": experiment.job_sha256(algorithm),
-        "code_sha256": code,
         "data": known["dataset"],
         "federation_sha256": known["federation"]["sha256"],
-        "commit": provenance.commit(),
-        "versions": provenance.versions(),
-        "machine": provenance.machine(),
         "device": str(device),
         "threads": machine.threads,
         "strategy": name if replicates[0].algorithm.iterative else None,
@@ -113,9 +113,9 @@ def train_shard(
         "diverged": [
             {"setting": r.setting, "seed": r.seed, "round": r.diverged} for r in replicates if r.diverged is not None
         ],
-        "cluster_job": provenance.cluster_job(),
-        "peak_memory_mb": provenance.peak_memory_mb(),
+        "peak_memory_mb": peak_memory_mb(),
         "seconds": round(time.monotonic() - started, 3),
+        **made,
     }
     write_json(out.with_suffix(".json"), manifest)
     checkpoint.remove()
@@ -274,3 +274,9 @@ def keep_freed_memory() -> None:
             c.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
         except (OSError, AttributeError):
             pass  # another C library: only speed is lost
+
+
+def peak_memory_mb() -> float:
+    """The largest resident size of this process so far."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20, 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fedrepro.core.config import ROOT
 from fedrepro.core.experiment import load_experiments
+from fedrepro.files import ROOT
 from fedrepro.studies.fedlin.bench import CASES, measure, printed
 
 

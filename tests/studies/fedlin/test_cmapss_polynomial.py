@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedrepro.data.catalogue import Source
 from fedrepro.data.datasets.cmapss import cmapss
-from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.datasets.cmapss_polynomial import SCALINGS, cmapss_polynomial, cmapss_polynomial_size
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.datasets.hm1 import covariance_root, hm1, hm1_size
 from fedrepro.studies.fedlin.datasets.hm2 import hm2, hm2_size

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedrepro.core import parts
-from fedrepro.data.source import Source
+from fedrepro.data.catalogue import Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.datasets.hm1 import hm1
 from fedrepro.studies.fedlin.datasets.hm1_outputs import hm1_outputs

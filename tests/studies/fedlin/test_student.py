@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrepro.data.source import Source
+from fedrepro.data.catalogue import Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.datasets.student import (
     COLUMNS,

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedrepro.core.config import ROOT
-from fedrepro.evidence.published import read_printed
-from fedrepro.evidence.tables import TABLE_COLUMNS, Tables, derived_rows
+from fedrepro.evidence.tables import TABLE_COLUMNS, Tables, derived_rows, read_printed
+from fedrepro.files import ROOT
 from fedrepro.studies.fgpr import artefacts_multi_fidelity as artefacts
 from fedrepro.studies.fgpr.functions import FUNCTIONS
 from fedrepro.studies.fgpr.measures import multi_fidelity_measures

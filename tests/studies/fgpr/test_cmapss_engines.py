@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedrepro.core import parts
-from fedrepro.data.source import Source
+from fedrepro.data.catalogue import Source
 from fedrepro.errors import UserError
 
 

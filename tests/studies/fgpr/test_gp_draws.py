@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.datasets.gp_draws import correlation, gp_draws, gp_draws_size, sample
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.datasets.multi_fidelity import multi_fidelity, multi_fidelity_size
 from fedrepro.studies.fgpr.functions import FUNCTIONS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from fedrepro.data.source import Source
+from fedrepro.data.catalogue import Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.datasets.sarcos import overlap, sarcos, sarcos_size
 from fedrepro.studies.fgpr.robot_arm import ARM, Arm, movement, robot_arm

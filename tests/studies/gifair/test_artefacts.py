@@ -6,15 +6,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedrepro.core.config import ROOT
-from fedrepro.evidence.published import read_printed
-from fedrepro.evidence.tables import Tables
+from fedrepro.evidence.tables import Tables, read_printed
+from fedrepro.files import ROOT
 from fedrepro.report.plotting import COLOURS
 from fedrepro.studies.gifair import artefacts_figures as figures
 from fedrepro.studies.gifair import artefacts_tables as drawn_tables
-from fedrepro.studies.gifair.artefacts_tables import TEST_SAMPLES, printed_lines
+from fedrepro.studies.gifair.artefacts_tables import (
+    GROUPS,
+    TEST_SAMPLES,
+    THESIS,
+    TITLES,
+    colours,
+    name,
+    present,
+    printed_lines,
+)
 from fedrepro.studies.gifair.measures import measure
-from fedrepro.studies.gifair.names import GROUPS, THESIS, TITLES, colours, name, present
 from tests.studies.gifair.tables import tidy
 
 PUBLISHED = ROOT / "config" / "studies" / "gifair" / "published.csv"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fedrepro.core import parts
+from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.inside import ordered, shuffled
 from fedrepro.data.partitions.by_client import by_client
-from fedrepro.data.source import Source
+from fedrepro.data.preparation import ordered, shuffled
 from fedrepro.errors import UserError
 from fedrepro.studies.gifair.datasets.shakespeare import (
     VOCABULARY,

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.algorithms._weighed import training_loss
 from fedrepro.algorithms.afl import AFL, onto_simplex
 from fedrepro.algorithms.ditto import Ditto
 from fedrepro.algorithms.fedavg import FedAvg
@@ -38,7 +37,7 @@ def test_the_loss_that_is_sent_is_that_of_the_whole_training_set():
     drawn = MINI_BATCH.draw(federation.train, range(len(RAGGED)), 0, np.random.default_rng(0))
     expected, _ = task.evaluate(task.start, federation.train, list(range(len(RAGGED))))
     for k, batches in drawn.items():
-        assert training_loss(task, task.start, batches).item() == pytest.approx(expected[k].item(), rel=1e-13)
+        assert task.training_loss(task.start, batches).item() == pytest.approx(expected[k].item(), rel=1e-13)
 
 
 # --- q-FFL ------------------------------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fedrepro.bench.strategies import EXPERIMENTS, measure
-from fedrepro.core.config import ROOT
 from fedrepro.core.experiment import load_experiment
+from fedrepro.files import ROOT
 from fedrepro.models import MODELS
 
 

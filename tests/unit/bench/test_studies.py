@@ -6,8 +6,8 @@ import pytest
 
 from fedrepro.bench import runs, studies
 from fedrepro.core import parts
-from fedrepro.core.config import ROOT
 from fedrepro.core.study import load_studies
+from fedrepro.files import ROOT
 
 
 def test_every_bench_of_a_study_is_found():

@@ -12,9 +12,9 @@ import yaml
 
 from fedrepro.commands import cli
 from fedrepro.core import parts
-from fedrepro.core.config import ROOT, read_yaml
 from fedrepro.core.experiment import load_artefacts, load_experiment, load_experiments
 from fedrepro.core.study import load_studies
+from fedrepro.files import ROOT, read_yaml
 from tests.configs import EXPERIMENT, changed, write_yaml
 
 ABOUT = {"title": "The line", "source": "Fig. 3(a)", "scale": "smoke", "data": ["synthetic"], "seeds": 2}

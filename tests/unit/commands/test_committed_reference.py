@@ -7,10 +7,9 @@ import pytest
 
 from fedrepro.commands import reference
 from fedrepro.commands.summary import summary, with_summary
-from fedrepro.core.config import ROOT, read_yaml
 from fedrepro.core.study import load_studies
 from fedrepro.evidence.claim_files import load_claims
-from fedrepro.files import read_json
+from fedrepro.files import ROOT, read_json, read_yaml
 
 STUDIES = load_studies(ROOT / "config")
 LEDGER = pd.read_csv(reference.REFERENCE / "ledger.csv")

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from fedrepro.commands import reference
-from fedrepro.core.config import ROOT
 from fedrepro.core.experiment import load_experiments
 from fedrepro.errors import UserError
+from fedrepro.files import ROOT
 
 LEDGER = {
     "claim": "dfl/a",

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from fedrepro.commands.summary import summary, with_summary
-from fedrepro.core.config import ROOT
 from fedrepro.core.study import load_studies
+from fedrepro.files import ROOT
 
 LEDGER = pd.DataFrame(
     {"study": ["dfl"] * 3, "scale": ["demo"] * 3, "verdict": ["reproduced", "not tested", "reproduced"]}

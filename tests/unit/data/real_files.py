@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedrepro.data import catalogue
-from fedrepro.data.source import Source
+from fedrepro.data.catalogue import Source
 
 
 def unverified(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path) -> Source:

@@ -9,8 +9,9 @@ import re
 import pytest
 
 from fedrepro.core import parts
-from fedrepro.core.config import validate
+from fedrepro.core.schemas import validate
 from fedrepro.data.catalogue import CATALOGUE, catalogue, entry, find, missing, present, verify
+from fedrepro.data.fetch import check_catalogue
 from fedrepro.errors import UserError
 
 BODIES = {"thing/a.gz": b"first file", "thing/b.gz": b"second file", "small/c.npz": b"sample"}
@@ -218,7 +219,7 @@ def test_what_is_right_passes():
 def test_what_is_wrong_is_named(tmp_path, wrong, said):
     (tmp_path / "datasets.yaml").write_text(json.dumps(wrong))
     with pytest.raises(UserError, match=said) as error:
-        catalogue(tmp_path / "datasets.yaml")
+        check_catalogue(tmp_path / "datasets.yaml")
     assert str(error.value).startswith(f"{tmp_path / 'datasets.yaml'}: ")
     assert "\n" not in str(error.value)
 
@@ -235,7 +236,7 @@ def test_an_archive_that_is_not_declared_is_named(tmp_path):
     thing["thing"]["layouts"]["whole"]["files"][0]["archive"] = "al.zip"
     (tmp_path / "datasets.yaml").write_text(json.dumps(thing))
     with pytest.raises(UserError, match=r"thing\.layouts\.whole: thing/a\.gz: archive 'al\.zip' is not under archives"):
-        catalogue(tmp_path / "datasets.yaml")
+        check_catalogue(tmp_path / "datasets.yaml")
 
 
 # --- config/datasets.yaml itself --------------------------------------------------------------------------------------

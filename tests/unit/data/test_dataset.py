@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fedrepro.data import dataset as files
+from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.datasets.dfl_line import dfl_line, dfl_line_size
-from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 
 

@@ -20,13 +20,13 @@ import pytest
 import yaml
 
 from fedrepro.core import parts
-from fedrepro.core.config import ROOT
 from fedrepro.data import archive, catalogue, preparation
+from fedrepro.data.catalogue import Entry
 from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.fetch import Fetcher, Outcome, fetch_missing, main
 from fedrepro.data.preparation import prepare_data
-from fedrepro.data.source import Entry
 from fedrepro.errors import UserError
+from fedrepro.files import ROOT
 from tests.server import Server, wait_until
 
 BODY = random.Random(0).randbytes(100_000)

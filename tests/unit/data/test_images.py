@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from fedrepro.core import parts
 from fedrepro.data import catalogue
+from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset
 from fedrepro.data.datasets.mnist5k import _read as read_table
 from fedrepro.data.images import cut, stratified
 from fedrepro.data.preparation import prepare_data
-from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 
 SETS = {  # name → complete train, complete test, classes, shape

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedrepro.data.assignment import Assignment
-from fedrepro.data.inside import INSIDE, ordered, shuffled
+from fedrepro.data.preparation import INSIDE, ordered, shuffled
 from fedrepro.errors import UserError
 from tests.unit.data.partitions.builders import all_rows, held, rng, sizes_of
 

@@ -7,9 +7,9 @@ import pytest
 
 from fedrepro.core import parts
 from fedrepro.data import assignment as federation_files
+from fedrepro.data.catalogue import Entry
 from fedrepro.data.dataset import Dataset, Split, load
 from fedrepro.data.preparation import partition_data, prepare_data
-from fedrepro.data.source import Entry
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, sha256
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from fedrepro.core.config import ROOT, read_yaml, validate
+from fedrepro.core.schemas import validate
 from fedrepro.core.study import load_studies
 from fedrepro.errors import UserError
 from fedrepro.evidence.assumptions import assumed_settings, errata
+from fedrepro.files import ROOT, read_yaml
 from tests.configs import write_yaml
 
 STUDIES = load_studies(ROOT / "config")

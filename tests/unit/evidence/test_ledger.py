@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from fedrepro.core.config import SCHEMAS
+from fedrepro.core.schemas import SCHEMAS
 from fedrepro.errors import UserError
 from fedrepro.evidence import expressions as arithmetic
 from fedrepro.evidence import intervals, ledger, quantities

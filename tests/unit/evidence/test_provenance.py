@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from fedrepro.evidence import provenance
+from fedrepro.workflow.train_job import peak_memory_mb
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_machine_and_memory():
     assert found["cpu"]
     assert found["cores"] >= 1
     assert found["memory_gb"] > 0.1
-    assert 10 < provenance.peak_memory_mb() < 1024 * found["memory_gb"]
+    assert 10 < peak_memory_mb() < 1024 * found["memory_gb"]
 
 
 def test_a_cluster_job_is_known_by_its_number(monkeypatch):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fedrepro.core.config import validate
+from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError
 from fedrepro.workflow import checks
 from fedrepro.workflow.checks import check_all, check_once, parameter_schema

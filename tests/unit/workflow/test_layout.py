@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from fedrepro.core import parts
-from fedrepro.core.config import ROOT
 from fedrepro.core.experiment import SCALES, load_artefacts, load_experiments
-from fedrepro.data.source import Entry
+from fedrepro.data.catalogue import Entry
 from fedrepro.errors import UserError
+from fedrepro.files import ROOT
 from fedrepro.workflow import layout
 from fedrepro.workflow.layout import PLACES, Layout
 from tests.configs import EXPERIMENT, changed, write_config, write_study, write_yaml

@@ -28,7 +28,9 @@ def run(tmp_path, monkeypatch):
         inputs = Inputs(folder / "data.npz", folder / "federation.npz")
         partition_data(chosen.federation_id, chosen.spec["partition"], seeds_of(shard), *vars(inputs).values())
         machine = Machine(device="cpu", strategy=strategy)
-        train_shard(chosen, algorithm, shard, inputs, machine, "code", folder / "out", folder / "checkpoints")
+        train_shard(
+            chosen, algorithm, shard, inputs, machine, {"code_sha256": "code"}, folder / "out", folder / "checkpoints"
+        )
         return pd.read_parquet(folder / "out.parquet"), read_json(folder / "out.json")
 
     return go

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fedrepro.core import parts
-from fedrepro.core.config import ROOT
+from fedrepro.files import ROOT
 from fedrepro.workflow.warm import STARTUP, VARIABLE, process, several_asked_for
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs start warm on Linux only")

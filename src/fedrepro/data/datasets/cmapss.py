@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.data.catalogue import Entry, Source
 from fedrepro.data.dataset import Dataset, Split
-from fedrepro.data.source import Entry, Source
 from fedrepro.data.standins.degradation import degradation
 from fedrepro.data.table_files import as_numbers, expect_rows, pick, read_cells, targets
 from fedrepro.errors import UserError

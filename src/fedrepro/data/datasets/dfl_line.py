@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.data.catalogue import Entry, Source
 from fedrepro.data.dataset import Dataset, Split
-from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset, Found
 from fedrepro.data.images import Images, ImageSet, read_idx
-from fedrepro.data.source import Source
 from fedrepro.data.standins.handwriting import CHARACTERS, handwriting
 from fedrepro.errors import UserError
 

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.data.catalogue import Entry, Source
 from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.simulation import check_least
-from fedrepro.data.source import Entry, Source
 
 FEWEST = 50
 LOG_MEAN, LOG_SD = 4.0, 2.0

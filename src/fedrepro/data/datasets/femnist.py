@@ -27,10 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.data.catalogue import verify
+from fedrepro.data.catalogue import Entry, Source, verify
 from fedrepro.data.dataset import Dataset, Found, Split, pixels
 from fedrepro.data.images import Images, reading
-from fedrepro.data.source import Entry, Source
 from fedrepro.data.standins.handwriting import written
 from fedrepro.errors import UserError
 

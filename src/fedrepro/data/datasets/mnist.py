@@ -7,10 +7,10 @@ handwriting of 500 writers, about as many as wrote MNIST.
 
 from __future__ import annotations
 
+from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset
 from fedrepro.data.datasets.mnist5k import PACKAGED, STANDIN, mnist5k
 from fedrepro.data.images import ImageSet, read_mnist
-from fedrepro.data.source import Source
 
 
 def mnist(source: Source, *, train: int = 60_000, test: int = 10_000, pooled: bool = False) -> Dataset:

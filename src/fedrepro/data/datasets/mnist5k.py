@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fedrepro.data.catalogue import verify
+from fedrepro.data.catalogue import Entry, Source, verify
 from fedrepro.data.dataset import Dataset, Found
 from fedrepro.data.images import Images, cut, image_dataset, reading
-from fedrepro.data.source import Entry, Source
 from fedrepro.data.standins.handwriting import handwriting
 from fedrepro.errors import UserError
 

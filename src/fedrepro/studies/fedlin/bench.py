@@ -19,9 +19,8 @@ from typing import Any
 import pandas as pd
 
 from fedrepro.bench.common import two_at_a_time, write
-from fedrepro.core.config import ROOT
 from fedrepro.core.experiment import Experiment, load_experiments
-from fedrepro.files import read_json
+from fedrepro.files import ROOT, read_json
 
 IMPORTED = ("fedrepro.workflow.train_job", "torch._dynamo")  # once, for all cases
 Cases = Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]
@@ -59,7 +58,9 @@ def train(chosen: Experiment, algorithm: str, folder: Path) -> dict[str, Any]:
     from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
     inputs, out = Inputs(folder / "data.npz", folder / "federation.npz"), folder / "metrics.parquet"
-    train_shard(chosen, algorithm, f"0-{chosen.spec['seeds'] - 1}", inputs, Machine(), "code", out, folder)
+    train_shard(
+        chosen, algorithm, f"0-{chosen.spec['seeds'] - 1}", inputs, Machine(), {"code_sha256": "code"}, out, folder
+    )
     manifest = read_json(out.with_suffix(".json"))
     return {
         "experiment": chosen.name,

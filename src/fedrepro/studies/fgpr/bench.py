@@ -32,7 +32,7 @@ from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.model import build
 from fedrepro.core.rounds import Participation, Plan, Replicate, advance
 from fedrepro.core.task import Task
-from fedrepro.data.source import Source
+from fedrepro.data.catalogue import Source
 from fedrepro.studies.fgpr.algorithms.fgpr import FGPR
 from fedrepro.studies.fgpr.algorithms.gp_separate import GPSeparate
 from fedrepro.studies.fgpr.gp.maximum_likelihood import MINIMA

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, Drawn, figure
+from fedrepro.studies.gifair.artefacts_tables import GROUPS, TITLES, chosen_setting, colours, name, present
 from fedrepro.studies.gifair.measures import methods
-from fedrepro.studies.gifair.names import GROUPS, TITLES, chosen_setting, colours, name, present
 
 SHOWN_WRITERS, SHOWN_IMAGES = 6, 10
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fedrepro.evidence.intervals import rank_correlation
+from fedrepro.core.metrics import rank_correlation
 from fedrepro.evidence.tables import RUN, derived_rows, rows
 
 ACCURACIES = (80, 85, 90)

@@ -7,8 +7,8 @@ import importlib
 import numpy as np
 import pytest
 
+from fedrepro.data.catalogue import Source
 from fedrepro.data.datasets.cmapss import COLUMNS, SENSORS, cmapss, cmapss_size, read
-from fedrepro.data.source import Source
 from fedrepro.data.standins.degradation import SENSORS as LAWS
 from fedrepro.data.standins.degradation import degradation
 from fedrepro.errors import UserError

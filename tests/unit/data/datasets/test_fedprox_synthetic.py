@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset
 from fedrepro.data.datasets.fedprox_synthetic import fedprox_synthetic, fedprox_synthetic_size
-from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 
 

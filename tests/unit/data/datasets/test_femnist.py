@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset
 from fedrepro.data.datasets.femnist import MEAN, femnist, femnist_size
-from fedrepro.data.source import Source
 from fedrepro.errors import UserError
 
 PAPER, INK = 1.0, 0.0

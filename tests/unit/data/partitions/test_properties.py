@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from fedrepro.core import parts
 from fedrepro.data.assignment import Assignment, content_sha256
 from fedrepro.data.dataset import Dataset, Split
-from fedrepro.data.inside import INSIDE
 from fedrepro.data.partitions.by_client import by_client
 from fedrepro.data.partitions.dirichlet import dirichlet
 from fedrepro.data.partitions.iid import iid
 from fedrepro.data.partitions.k_classes import k_classes
+from fedrepro.data.preparation import INSIDE
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.partitions.equal_devices import equal_devices
 from fedrepro.studies.omni.partitions.omni_skewed import omni_skewed

@@ -26,10 +26,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from fedrepro.data.catalogue import Entry, Source
 from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.datasets.cmapss import SENSORS, cmapss, cmapss_size
 from fedrepro.data.simulation import check_least, check_name
-from fedrepro.data.source import Entry, Source
 from fedrepro.data.table_files import pick
 from fedrepro.errors import UserError
 

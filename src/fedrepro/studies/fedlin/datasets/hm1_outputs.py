@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.data.catalogue import Entry, Source
 from fedrepro.data.dataset import Dataset
-from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.datasets.hm1 import hm1, hm1_size
 

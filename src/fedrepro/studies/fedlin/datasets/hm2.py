@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedrepro.data.catalogue import Entry, Source
 from fedrepro.data.dataset import Dataset
 from fedrepro.data.simulation import check_least, check_name, linear_devices, noise_sd
-from fedrepro.data.source import Entry, Source
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
+from fedrepro.data.catalogue import Entry, Source
 from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.simulation import check_name
-from fedrepro.data.source import Entry, Source
 from fedrepro.data.table_files import as_numbers, expect_rows, read_cells
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.student_table import EFFECTS, FREQUENCIES, student_table

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.data.catalogue import Entry, Source
 from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.datasets.cmapss import cmapss, cmapss_size
 from fedrepro.data.simulation import check_name
-from fedrepro.data.source import Entry, Source
 
 TIMES = ("hundreds", "life")
 

@@ -29,9 +29,9 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.data.catalogue import Entry, Source
 from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.simulation import check_least, check_name
-from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError
 
 KERNELS = ("rbf", "matern32")

@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.data.catalogue import Entry, Source
 from fedrepro.data.dataset import Dataset, Split
-from fedrepro.data.source import Entry, Source
 from fedrepro.data.table_files import expect_rows, pick, targets
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.robot_arm import robot_arm

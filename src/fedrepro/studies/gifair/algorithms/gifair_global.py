@@ -22,16 +22,16 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from fedrepro.algorithms._weighed import Weighed, averaged, group_index, group_means, training_loss
+from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Traffic, Trial
 from fedrepro.core.federation import Batches
-from fedrepro.core.params import Params, Uploads, tree_bytes
+from fedrepro.core.metrics import rank_correlation
+from fedrepro.core.params import Params, Uploads, averaged, tree_bytes
 from fedrepro.core.task import Task
-from fedrepro.evidence.intervals import rank_correlation
 
 
 @dataclass(frozen=True)
-class GIFAIRGlobal(Weighed):
+class GIFAIRGlobal(FedAvg):
     fraction: float = 0.5  # λ/λ_max
     strength: float | None = None  # λ; None: fraction · λ_max
     ranks: str = "stale"
@@ -55,7 +55,7 @@ class GIFAIRGlobal(Weighed):
 
     def init(self, problem: Problem, w: Params) -> State:
         assert self.strength is not None, "resolve sets it"
-        _, group = group_index(problem)
+        _, group = problem.groups
         clients = len(group)
         return {
             "w": w,
@@ -86,7 +86,7 @@ class GIFAIRGlobal(Weighed):
         for t, batch in enumerate(batches):
             g = self.direction(task, w, batch, theta) * (1 + coefficient)
             w = w.descend(g, self.step(batches, t))
-        return (w, training_loss(task, w, batches)), local
+        return (w, task.training_loss(w, batches)), local
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         w, sent = averaged(uploads, cohort.weights)
@@ -108,13 +108,13 @@ class GIFAIRGlobal(Weighed):
 
 def held(problem: Problem) -> Tensor:
     """p_k |A_{s_k}| [K]."""
-    _, group = group_index(problem)
+    _, group = problem.groups
     return torch.from_numpy(problem.weights).double() * torch.bincount(group)[group]
 
 
 def lambda_max(problem: Problem) -> float:
     """min_k p_k |A_{s_k}|/(d − 1): below it all weights are positive; infinite for a single group."""
-    others = len(group_index(problem)[0]) - 1
+    others = len(problem.groups[0]) - 1
     return float(held(problem).min()) / others if others else float("inf")
 
 
@@ -140,3 +140,10 @@ def devices(problem: Problem) -> Iterator[Metric]:
         if len(holdings) == len(groups):
             for k, (size, group) in enumerate(zip(holdings.sizes.tolist(), groups, strict=True)):
                 yield Metric("samples", size, split=split, client=k, group=group)
+
+
+def group_means(losses: Tensor, known: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
+    """(mean loss of the known clients of each group [d], 0 where there is none; how many these are [d])."""
+    count = torch.bincount(group[known], minlength=int(group.max()) + 1)
+    total = torch.zeros(len(count), dtype=losses.dtype).index_add_(0, group[known], losses[known])
+    return total / count.clamp_min(1), count

@@ -12,10 +12,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from fedrepro.algorithms._weighed import group_index, group_means
 from fedrepro.algorithms.term import TERM
 from fedrepro.core.algorithm import Cohort, Problem, State, Trial
 from fedrepro.core.params import Params
+from fedrepro.studies.gifair.algorithms.gifair_global import group_means
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class TERMGroup(TERM):
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}))
 
     def init(self, problem: Problem, w: Params) -> State:
-        _, group = group_index(problem)
+        _, group = problem.groups
         clients = len(group)
         nothing = {"losses": torch.zeros(clients, dtype=torch.float64), "known": torch.zeros(clients, dtype=torch.bool)}
         return {**super().init(problem, w), "group": group, **nothing}

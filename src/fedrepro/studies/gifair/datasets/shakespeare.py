@@ -37,10 +37,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from fedrepro.core.config import ROOT
+from fedrepro.data.catalogue import Entry, Source
 from fedrepro.data.dataset import Dataset, Split
-from fedrepro.data.source import Entry, Source
 from fedrepro.errors import UserError, nearest
+from fedrepro.files import ROOT
 from fedrepro.studies.gifair.dialogue import dialogue
 from fedrepro.studies.gifair.plays import read_roles
 

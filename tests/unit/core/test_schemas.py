@@ -8,8 +8,10 @@ import sys
 import pytest
 import yaml
 
-from fedrepro.core.config import ROOT, read_located, read_yaml, validate
+from fedrepro.core.located import read_located
+from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError
+from fedrepro.files import ROOT, read_yaml
 from tests.configs import ARTEFACTS, CONFIG, EXPERIMENT, changed
 
 #: the end of a message that PyYAML's two readers word differently
@@ -154,7 +156,7 @@ def test_located_values_are_read_as_safely(tmp_path, text):
 
 def test_importing_config_imports_no_checker_and_hides_nothing_from_others():
     """jsonschema's optional formats (rfc3987_syntax builds grammars when imported) take more than a second."""
-    code = "import sys, fedrepro.core.config; print(sorted(name for name in sys.modules if sys.modules[name] is None))"
+    code = "import sys, fedrepro.core.schemas, fedrepro.files; print(sorted(name for name in sys.modules if sys.modules[name] is None))"
     code += "; print({'jsonschema', 'rfc3987_syntax'} & set(sys.modules))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told.split("\n")[:2] == ["[]", "set()"]
