@@ -17,22 +17,18 @@ import torch
 from torch import Tensor
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial
+from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial, not_negative
 from fedrepro.core.params import Params, Uploads, stacked, towards
 
 
 @dataclass(frozen=True)
 class AFL(FedAvg):
     sends_loss: ClassVar[bool] = True
-    gamma: float = 0.1  # step of λ
+    gamma: float = not_negative(0.1, "the step of λ must not be negative")  # step of λ
 
     label: ClassVar[str] = "AFL"
     server_only: ClassVar[frozenset[str]] = frozenset(["gamma"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "gamma": 0.1}, {"lr": 0.1, "gamma": 0.01}))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(self.gamma >= 0, "gamma", "the step of λ must not be negative")
 
     def init(self, problem: Problem, w: Params) -> State:
         return {"w": w, "lambda": torch.from_numpy(problem.weights).double()}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Problem, State, Trial
+from fedrepro.core.algorithm import Problem, State, Trial, not_negative
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params
 from fedrepro.core.task import Task
@@ -24,12 +24,8 @@ from fedrepro.core.task import Task
 @dataclass(frozen=True)
 class Ditto(FedAvg):
     label: ClassVar[str] = "Ditto"
-    strength: float = 0.1  # λ
+    strength: float = not_negative(0.1, "the weight λ must not be negative")  # λ
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "strength": 0.5}, {"lr": 0.1, "strength": 0.1}), gradients=10)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(self.strength >= 0, "strength", "the weight λ must not be negative")
 
     def init_client(self, problem: Problem, client: int, w: Params) -> Any:
         return w

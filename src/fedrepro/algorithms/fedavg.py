@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Cohort, State, Trial
+from fedrepro.core.algorithm import Algorithm, Cohort, State, Trial, limited, positive
 from fedrepro.core.federation import Batch, Batches
 from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.core.task import Task
@@ -19,16 +19,12 @@ from fedrepro.core.task import Task
 
 @dataclass(frozen=True)
 class FedAvg(Algorithm):
-    lr: float = 0.1
-    decay: float = 1.0  # the step is lr · decay^round
+    lr: float = positive(0.1, "the step must be positive")
+    decay: float = limited(1.0, lambda v: 0 < v <= 1, "must lie in (0, 1]")  # the step is lr · decay^round
     label: ClassVar[str] = "FedAvg"
     #: whether clients upload (w_k, F_k), with the training loss F_k at the server's model: for methods that weigh by it
     sends_loss: ClassVar[bool] = False
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "decay": 0.9}, {"lr": 0.1, "decay": 0.8}))
-
-    def __post_init__(self) -> None:
-        self.require(self.lr > 0, "lr", "the step must be positive")
-        self.require(0 < self.decay <= 1, "decay", "must lie in (0, 1]")
 
     def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         w = message.clone()

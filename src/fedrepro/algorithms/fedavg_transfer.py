@@ -10,21 +10,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Cohort, Problem, State, Trial
+from fedrepro.core.algorithm import Cohort, Problem, State, Trial, not_negative
 from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.errors import UserError
 
 
 @dataclass(frozen=True)
 class FedAvgTransfer(FedAvg):
-    newcomers: int = 0
+    newcomers: int = not_negative(0)
 
     server_only = FedAvg.server_only | {"newcomers"}
     trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(self.newcomers >= 0, "newcomers", "must not be negative")
 
     def resolve(self, problem: Problem) -> Self:
         devices = len(problem.federation)

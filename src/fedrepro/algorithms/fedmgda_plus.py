@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Cohort, State, Trial
+from fedrepro.core.algorithm import Cohort, State, Trial, limited, positive
 from fedrepro.core.params import Uploads, towards
 
 PRECISION = 1e-14  # of ½‖d‖², which is at most ½
@@ -26,17 +26,12 @@ PRECISION = 1e-14  # of ½‖d‖², which is at most ½
 
 @dataclass(frozen=True)
 class FedMGDAPlus(FedAvg):
-    epsilon: float = 1.0
-    server_lr: float = 1.0
+    epsilon: float = limited(1.0, lambda v: 0 <= v <= 1, "must lie in [0, 1]")
+    server_lr: float = positive(1.0, "the step must be positive")
 
     label: ClassVar[str] = "FedMGDA+"
     server_only: ClassVar[frozenset[str]] = frozenset(["epsilon", "server_lr"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1, "epsilon": 0.2}))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(0 <= self.epsilon <= 1, "epsilon", "must lie in [0, 1]")
-        self.require(self.server_lr > 0, "server_lr", "the step must be positive")
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         models = uploads.stack()

@@ -22,7 +22,18 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial
+from fedrepro.core.algorithm import (
+    Algorithm,
+    Cohort,
+    Metric,
+    Problem,
+    State,
+    Trial,
+    limited,
+    not_negative,
+    one_of,
+    positive,
+)
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads
 from fedrepro.core.task import Task
@@ -30,24 +41,17 @@ from fedrepro.core.task import Task
 
 @dataclass(frozen=True)
 class FedPD(Algorithm):
-    lr: float = 0.01
-    gamma: float = 1.0  # γ
-    server_step: float = 1.0  # η
-    start: str = "server"  # of a round's steps: server (x₀) or own (the node's last x_i)
-    local_steps: int | None = None  # Q, where it is less than the batches that the experiment draws
-    ridge: float = 0.0  # F_i + ridge/2 ‖x‖², for Theorem 5.2, which needs a loss that grows at infinity
-    record_every: int = 0  # rounds between the numbers of `metrics`; 0: never
+    lr: float = positive(0.01)
+    gamma: float = positive(1.0)  # γ
+    server_step: float = positive(1.0)  # η
+    start: str = one_of("server", "server", "own")  # of a round's steps: server (x₀) or own (the node's last x_i)
+    #: Q, where it is less than the batches that the experiment draws
+    local_steps: int | None = limited(None, lambda v: v >= 1, "at least one step is needed")
+    ridge: float = not_negative(0.0)  # F_i + ridge/2 ‖x‖², for Theorem 5.2, which needs a loss that grows at infinity
+    record_every: int = not_negative(0, "must not be negative (0: never)")  # rounds between the numbers of `metrics`
 
     server_only = frozenset(["record_every"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "gamma": 0.5}, {"lr": 0.1, "start": "own"}))
-
-    def __post_init__(self) -> None:
-        for key in ("lr", "gamma", "server_step"):
-            self.require(getattr(self, key) > 0, key, "must be positive")
-        self.require(self.ridge >= 0, "ridge", "must not be negative")
-        self.require(self.start in ("server", "own"), "start", "one of server, own")
-        self.require(self.local_steps is None or self.local_steps >= 1, "local_steps", "at least one step is needed")
-        self.require(self.record_every >= 0, "record_every", "must not be negative (0: never)")
 
     def init(self, problem: Problem, w: Params) -> State:
         return {"w": w}

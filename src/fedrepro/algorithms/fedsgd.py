@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fedrepro.core.algorithm import Algorithm, Cohort, State, Trial
+from fedrepro.core.algorithm import Algorithm, Cohort, State, Trial, not_negative, positive
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.core.task import Task
@@ -17,13 +17,9 @@ from fedrepro.core.task import Task
 
 @dataclass(frozen=True)
 class FedSGD(Algorithm):
-    lr: float = 0.1
-    queries: int = 0  # 0: all batches of the round
+    lr: float = positive(0.1, "the step must be positive")
+    queries: int = not_negative(0, "must not be negative (0: all batches)")  # 0: all batches of the round
     trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}))
-
-    def __post_init__(self) -> None:
-        self.require(self.lr > 0, "lr", "the step must be positive")
-        self.require(self.queries >= 0, "queries", "must not be negative (0: all batches)")
 
     def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         return self.mean_gradient(task, message, batches), local

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import torch
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Cohort, State, Trial
+from fedrepro.core.algorithm import Cohort, State, Trial, not_negative
 from fedrepro.core.params import Uploads, stacked, towards
 
 SMALLEST = 1e-10
@@ -25,15 +25,11 @@ SMALLEST = 1e-10
 @dataclass(frozen=True)
 class QFFL(FedAvg):
     sends_loss: ClassVar[bool] = True
-    q: float = 1.0
+    q: float = not_negative(1.0)
 
     label: ClassVar[str] = "q-FFL"
     server_only: ClassVar[frozenset[str]] = frozenset(["q"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "q": 1.0}, {"lr": 0.1, "q": 0.1}))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(self.q >= 0, "q", "must not be negative")
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         models, losses = stacked(uploads)

@@ -19,22 +19,18 @@ import torch
 from torch import Tensor
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Cohort, Problem, State, Trial
+from fedrepro.core.algorithm import Cohort, Problem, State, Trial, positive
 from fedrepro.core.params import Params, Uploads, stacked, towards
 
 
 @dataclass(frozen=True)
 class TERM(FedAvg):
     sends_loss: ClassVar[bool] = True
-    t: float = 1.0
+    t: float = positive(1.0, "the tilt must be positive")
 
     label: ClassVar[str] = "TERM"
     server_only: ClassVar[frozenset[str]] = frozenset(["t"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(self.t > 0, "t", "the tilt must be positive")
 
     def init(self, problem: Problem, w: Params) -> State:
         return {"w": w, "log_mean": None}

@@ -125,9 +125,7 @@ def measure(name: str, repeats: int) -> list[dict[str, Any]]:
     return [{**row, "apart": apart.get(row["system"]), "apart_double": exact.get(row["system"])} for row in rows]
 
 
-def after_rounds(
-    case: Case, way: Any, dtype: torch.dtype, rounds: int = 2
-) -> Mapping[str, Tensor]:
+def after_rounds(case: Case, way: Any, dtype: torch.dtype, rounds: int = 2) -> Mapping[str, Tensor]:
     """The server's model after rounds of the engine with a strategy, or of the `bare` loop on the same batches."""
     data = case.federation(dtype)
     if way == "bare":

@@ -8,7 +8,7 @@ evaluation, logging, checkpoints and divergence are the engine's (`fedrepro.core
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
 
@@ -121,6 +121,24 @@ class Trial(NamedTuple):
     gradients: int | None = None
 
 
+def limited(default: Any, holds: Callable[[Any], bool], rule: str) -> Any:
+    """A hyper-parameter whose value must hold a rule, unless it is None."""
+    return field(default=default, metadata={"holds": holds, "rule": rule})
+
+
+def positive(default: float | None, rule: str = "must be positive") -> Any:
+    return limited(default, lambda value: value > 0, rule)
+
+
+def not_negative(default: float | None, rule: str = "must not be negative") -> Any:
+    return limited(default, lambda value: value >= 0, rule)
+
+
+def one_of(default: str, *valid: str) -> Any:
+    """A hyper-parameter that names one of several ways; the first is not always the default."""
+    return limited(default, lambda value: value in valid, f"one of {', '.join(valid)}")
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """Base of all methods. Subclasses are frozen dataclasses whose fields are the hyper-parameters."""
@@ -136,6 +154,13 @@ class Algorithm:
     #: the method's name in figures and tables; without one, the name of its file
     label: ClassVar[str] = ""
     trial: ClassVar[Trial] = Trial()
+
+    def __post_init__(self) -> None:
+        bases = [base for base in reversed(type(self).__mro__) if is_dataclass(base)]
+        limits = {f.name: f.metadata for base in bases for f in fields(base) if f.metadata}  # a new default keeps them
+        for name, limit in limits.items():
+            if (value := getattr(self, name)) is not None:
+                self.require(limit["holds"](value), name, limit["rule"])
 
     @classmethod
     def from_config(cls, hyper: dict[str, Any]) -> Self:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial
+from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial, limited, not_negative, one_of
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads
 from fedrepro.errors import UserError
@@ -32,16 +32,17 @@ DETAILED_EPOCHS = 3
 class DFL(FedAvg):
     lr: float = field(default=1.0, init=False)  # γ below is the step, and the paper keeps it constant
     decay: float = field(default=1.0, init=False)
-    servers: int = 5
-    server_steps: int = 25  # T_S
+    servers: int = limited(5, lambda v: v >= 1, "at least one server is needed")
+    server_steps: int = limited(25, lambda v: v >= 1, "T_S must be at least 1, or the servers never agree")  # T_S
     graph: str = "ring"
     edges: list[list[int]] | None = None
-    gamma: float = 0.0  # 0: step_fraction / (L·T_C)
-    step_fraction: float = 0.9
-    lost_at: int | None = None
+    gamma: float = not_negative(0.0, "the step must be positive (0: use step_fraction)")  # 0: step_fraction / (L·T_C)
+    step_fraction: float = limited(0.9, lambda v: 0 < v < 1, "Theorem 1 needs γ·L·T_C in (0, 1)")
+    lost_at: int | None = limited(None, lambda v: v >= 1, "rounds are counted from 1")
     lost_server: int | None = None
     lost_link: list[int] | None = None
-    record: str = "summary"  # servers: also values before and after consensus; steps: in the first epochs at each step
+    # servers: also values before and after consensus; steps: in the first epochs at each step
+    record: str = one_of("summary", "summary", "servers", "steps")
 
     server_only = frozenset(
         ["servers", "server_steps", "graph", "edges", "step_fraction", "lost_at", "lost_server", "lost_link", "record"]
@@ -55,11 +56,6 @@ class DFL(FedAvg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require(self.servers >= 1, "servers", "at least one server is needed")
-        self.require(self.server_steps >= 1, "server_steps", "T_S must be at least 1, or the servers never agree")
-        self.require(self.gamma >= 0, "gamma", "the step must be positive (0: use step_fraction)")
-        self.require(0 < self.step_fraction < 1, "step_fraction", "Theorem 1 needs γ·L·T_C in (0, 1)")
-        self.require(self.record in ("summary", "servers", "steps"), "record", "one of summary, servers, steps")
         self.require(self.edges is None or self.graph == "edges", "edges", "is used with graph: edges only")
         try:
             network = check_graph(self.servers, self.graph, self.edges)
@@ -69,7 +65,6 @@ class DFL(FedAvg):
         self.require(known, "lost_server", "there is no such server")
         known = self.lost_link is None or (len(self.lost_link) == 2 and network.has_edge(*self.lost_link))
         self.require(known, "lost_link", f"the graph '{self.graph}' has no such link")
-        self.require(self.lost_at is None or self.lost_at >= 1, "lost_at", "rounds are counted from 1")
         for key in ("lost_server", "lost_link"):
             self.require(getattr(self, key) is None or self.lost_at is not None, key, "lost_at must say when")
 

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric, Problem, State
+from fedrepro.core.algorithm import Algorithm, Metric, Problem, State, one_of, positive
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.linear.covariance import output_names, parameter_errors
@@ -32,14 +32,10 @@ from fedrepro.studies.fedlin.models.linear_outputs import LinearOutputs
 
 @dataclass(frozen=True)
 class ClosedForm(Algorithm):
-    fit: str = "least_squares"
-    penalty: float = 0.01  # λ of ridge
+    fit: str = one_of("least_squares", "least_squares", "ridge", "bayes")
+    penalty: float = positive(0.01)  # λ of ridge
 
     iterative: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        self.require(self.fit in ("least_squares", "ridge", "bayes"), "fit", "one of least_squares, ridge, bayes")
-        self.require(self.penalty > 0, "penalty", "must be positive")
 
     def resolve(self, problem: Problem) -> Self:
         if not isinstance(problem.task.model, LinearOutputs):

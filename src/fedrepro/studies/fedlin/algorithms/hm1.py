@@ -34,7 +34,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial
+from fedrepro.core.algorithm import (
+    Algorithm,
+    Cohort,
+    Metric,
+    Problem,
+    State,
+    Trial,
+    limited,
+    not_negative,
+    one_of,
+    positive,
+)
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads
 from fedrepro.core.task import Task
@@ -44,32 +55,18 @@ from fedrepro.studies.fedlin.linear.covariance import parameter_errors, pulls, u
 
 @dataclass(frozen=True)
 class HM1(Algorithm):
-    lr: float = 0.01  # η₂
-    alpha: float = 0.1
-    kept: float | None = None
-    jitter: float = 1e-10
-    gradient: str = "mean"
-    prior: str = "box"
-    omega: str = "learned"
-    start: str = "common"
-    record: str = "errors"  # condition: also Ω's smallest and largest eigenvalue
+    lr: float = positive(0.01, "the step must be positive")  # η₂
+    alpha: float = limited(0.1, lambda v: 0 <= v <= 1, "must lie in [0, 1]")
+    kept: float | None = limited(None, lambda v: 0 <= v <= 1, "must lie in [0, 1]")
+    jitter: float = not_negative(1e-10)
+    gradient: str = one_of("mean", "mean", "sum")
+    prior: str = one_of("box", "box", "map", "none")
+    omega: str = one_of("learned", "learned", "true")
+    start: str = one_of("common", "common", "own")
+    record: str = one_of("errors", "errors", "condition")  # condition: also Ω's smallest and largest eigenvalue
 
     server_only = frozenset(["alpha", "kept", "jitter", "gradient", "prior", "omega", "start", "record"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.01}, {"lr": 0.02, "gradient": "sum", "alpha": 0.5}))
-
-    def __post_init__(self) -> None:
-        self.require(self.lr > 0, "lr", "the step must be positive")
-        self.require(0 <= self.alpha <= 1, "alpha", "must lie in [0, 1]")
-        self.require(self.kept is None or 0 <= self.kept <= 1, "kept", "must lie in [0, 1]")
-        self.require(self.jitter >= 0, "jitter", "must not be negative")
-        for key, valid in (
-            ("gradient", ("mean", "sum")),
-            ("prior", ("box", "map", "none")),
-            ("omega", ("learned", "true")),
-            ("start", ("common", "own")),
-            ("record", ("errors", "condition")),
-        ):
-            self.require(getattr(self, key) in valid, key, f"one of {', '.join(valid)}")
 
     def resolve(self, problem: Problem) -> Self:
         for key, value, fact in (("omega", "true", "omega"), ("prior", "map", "sigma")):

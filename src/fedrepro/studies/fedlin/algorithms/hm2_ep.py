@@ -36,7 +36,18 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial
+from fedrepro.core.algorithm import (
+    Algorithm,
+    Cohort,
+    Metric,
+    Problem,
+    State,
+    Trial,
+    limited,
+    not_negative,
+    one_of,
+    positive,
+)
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads
 from fedrepro.core.task import Task
@@ -50,15 +61,15 @@ HIERARCHIES = ("normal", "normal_shared")
 
 @dataclass(frozen=True)
 class HM2EP(Algorithm):
-    prior: str = "lasso"
-    chains: int = 4
-    damping: float = 0.5
-    damping_last: float = 0.2
-    anneal: int = 20
-    prior_sd: float = 1.0
-    scaling: str = "none"
-    noise: float = 0.0
-    predict: str = "all"
+    prior: str = one_of("lasso", *gibbs.PENALTIES, *HIERARCHIES)
+    chains: int = limited(4, lambda v: v >= 1, "at least one is needed")
+    damping: float = limited(0.5, lambda v: 0 < v <= 1, "must lie in (0, 1]")
+    damping_last: float = limited(0.2, lambda v: 0 < v <= 1, "must lie in (0, 1]")
+    anneal: int = limited(20, lambda v: v >= 1, "at least one round is needed")
+    prior_sd: float = positive(1.0)
+    scaling: str = one_of("none", *SCALINGS)
+    noise: float = not_negative(0.0)
+    predict: str = one_of("all", "all", "selected")
 
     noisy: ClassVar[bool] = True
     server_only: ClassVar[frozenset[str]] = frozenset(
@@ -69,17 +80,6 @@ class HM2EP(Algorithm):
         cases=("linear, full batch",),
         gradients=0,
     )
-
-    def __post_init__(self) -> None:
-        names = {"prior": (*gibbs.PENALTIES, *HIERARCHIES), "scaling": SCALINGS, "predict": ("all", "selected")}
-        for key, valid in names.items():
-            self.require(getattr(self, key) in valid, key, f"one of {', '.join(valid)}")
-        self.require(self.chains >= 1, "chains", "at least one is needed")
-        self.require(0 < self.damping <= 1, "damping", "must lie in (0, 1]")
-        self.require(0 < self.damping_last <= 1, "damping_last", "must lie in (0, 1]")
-        self.require(self.anneal >= 1, "anneal", "at least one round is needed")
-        self.require(self.prior_sd > 0, "prior_sd", "must be positive")
-        self.require(self.noise >= 0, "noise", "must not be negative")
 
     def dimension(self, predictors: int) -> int:
         """The dimension of φ."""

@@ -17,7 +17,7 @@ from typing import ClassVar, Self
 import numpy as np
 import torch
 
-from fedrepro.core.algorithm import Metric, Problem, State, Trial
+from fedrepro.core.algorithm import Metric, Problem, State, Trial, not_negative, one_of
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.algorithms.hm2_ep import HIERARCHIES, HM2EP
@@ -27,8 +27,8 @@ from fedrepro.studies.fedlin.linear.newcomers import errors, nearest, require_su
 
 @dataclass(frozen=True)
 class HM2Newcomers(HM2EP):
-    prior: str = "normal"
-    newcomers: int = 0
+    prior: str = one_of("normal", *HIERARCHIES)
+    newcomers: int = not_negative(0)
 
     server_only = HM2EP.server_only | {"newcomers"}
     trial: ClassVar[Trial] = Trial(
@@ -36,11 +36,6 @@ class HM2Newcomers(HM2EP):
         cases=("linear, full batch",),
         gradients=0,
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(self.prior in HIERARCHIES, "prior", f"one of {', '.join(HIERARCHIES)}")
-        self.require(self.newcomers >= 0, "newcomers", "must not be negative")
 
     def resolve(self, problem: Problem) -> Self:
         if self.newcomers >= len(problem.federation):

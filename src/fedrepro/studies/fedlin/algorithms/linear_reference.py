@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Metric, Problem, State
+from fedrepro.core.algorithm import Algorithm, Metric, Problem, State, one_of
 from fedrepro.core.federation import Federation
 from fedrepro.core.params import Params
 from fedrepro.studies.fedlin.linear.devices import SCALINGS, check_scaling, noise_squares, pooled, scale_of
@@ -73,14 +73,10 @@ FITS = {"lasso": lasso, "ridge": ridge, "separate": separate}
 
 @dataclass(frozen=True)
 class LinearReference(Algorithm):
-    fit: str = "lasso"
-    scaling: str = "none"
+    fit: str = one_of("lasso", *FITS)
+    scaling: str = one_of("none", *SCALINGS)
 
     iterative: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        self.require(self.fit in FITS, "fit", f"one of {', '.join(FITS)}")
-        self.require(self.scaling in SCALINGS, "scaling", f"one of {', '.join(SCALINGS)}")
 
     def resolve(self, problem: Problem) -> Self:
         check_scaling("LinearReference", self.scaling, problem.federation)

@@ -31,7 +31,7 @@ import numpy as np
 import torch
 
 from fedrepro.algorithms.fedavg_transfer import FedAvgTransfer
-from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial
+from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial, limited, one_of, positive
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.core.task import Task
@@ -45,34 +45,20 @@ BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # Adam's defaults
 @dataclass(frozen=True)
 class FGPR(FedAvgTransfer):
     lr: float = 0.01
-    optimiser: str = "adam"
-    scale: str = "softplus"
-    gradient: str = "mean"
-    schedule: str = "constant"
-    delay: float = 10.0
-    known: str = "nothing"
-    last_weight: float | None = None
-    period: int = 1
+    optimiser: str = one_of("adam", "adam", "sgd")
+    scale: str = one_of("softplus", "softplus", "natural")
+    gradient: str = one_of("mean", "mean", "theorem")
+    schedule: str = one_of("constant", "constant", "inverse")
+    delay: float = positive(10.0)
+    known: str = one_of("nothing", "nothing", "lengthscale")
+    last_weight: float | None = limited(None, lambda v: 0 <= v <= 1, "must lie in [0, 1]")
+    period: int = limited(1, lambda v: v >= 1, "must be 1 or more")
 
     server_only = FedAvgTransfer.server_only | {"last_weight"}
     trial: ClassVar[Trial] = Trial(
         ({"lr": 0.05}, {"lr": 0.02, "optimiser": "sgd", "schedule": "inverse"}),
         cases=("gaussian process, mini-batch", "gaussian process, full batch"),
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for key, valid in (
-            ("optimiser", ("adam", "sgd")),
-            ("scale", ("softplus", "natural")),
-            ("gradient", ("mean", "theorem")),
-            ("schedule", ("constant", "inverse")),
-            ("known", ("nothing", "lengthscale")),
-        ):
-            self.require(getattr(self, key) in valid, key, f"one of {', '.join(valid)}")
-        self.require(self.delay > 0, "delay", "must be positive")
-        self.require(self.period >= 1, "period", "must be 1 or more")
-        self.require(self.last_weight is None or 0 <= self.last_weight <= 1, "last_weight", "must lie in [0, 1]")
 
     def init(self, problem: Problem, w: Params) -> State:
         if not isinstance(problem.task.model, GaussianProcess):

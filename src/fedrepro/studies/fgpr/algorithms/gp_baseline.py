@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Metric, Predictor, Problem, State
+from fedrepro.core.algorithm import Metric, Predictor, Problem, State, not_negative, one_of, positive
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.gp.autoregressive import AutoregressiveGP
@@ -35,26 +35,18 @@ FITS = ("separate", "shared", "limit", "ar", "deep", "modular")
 
 @dataclass(frozen=True)
 class GPBaseline(Predictor):
-    fit: str = "separate"
+    fit: str = one_of("separate", *FITS)
     ard: bool = False
-    held: int = 0
-    noise_floor: float = 1e-6
-    starts: int = 2
-    evaluations: int = 200
-    inducing: int = 20
-    latents: int = 3
-    steps: int = 100
-    curve: int = 0
+    held: int = not_negative(0)
+    noise_floor: float = positive(1e-6)
+    starts: int = positive(2)
+    evaluations: int = positive(200)
+    inducing: int = positive(20)
+    latents: int = positive(3)
+    steps: int = not_negative(100)
+    curve: int = not_negative(0)
 
     iterative: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        self.require(self.fit in FITS, "fit", f"one of {', '.join(FITS)}")
-        self.require(self.noise_floor > 0, "noise_floor", "must be positive")
-        for key in ("starts", "evaluations", "inducing", "latents"):
-            self.require(getattr(self, key) > 0, key, "must be positive")
-        for key in ("held", "steps", "curve"):
-            self.require(getattr(self, key) >= 0, key, "must not be negative")
 
     def resolve(self, problem: Problem) -> Self:
         federation = problem.federation

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Metric, Predictor, Problem, State
+from fedrepro.core.algorithm import Metric, Predictor, Problem, State, one_of, positive
 from fedrepro.core.params import Params
 from fedrepro.studies.fgpr.gp.device_errors import Prediction, columns, device_errors, output_names
 from fedrepro.studies.fgpr.gp.exact import Data, predict
@@ -33,17 +33,12 @@ Found = tuple[dict[str, Tensor], float, int]
 
 @dataclass(frozen=True)
 class GPDistributed(Predictor):
-    fit: str = "dgp"
-    inducing: int = 100
-    iterations: int = 100
-    starts: int = 1
+    fit: str = one_of("dgp", *FITS)
+    inducing: int = positive(100)
+    iterations: int = positive(100)
+    starts: int = positive(1)
 
     iterative: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        self.require(self.fit in FITS, "fit", f"one of {', '.join(FITS)}")
-        for key in ("inducing", "iterations", "starts"):
-            self.require(getattr(self, key) > 0, key, "must be positive")
 
     def init(self, problem: Problem, w: Params) -> State:
         model: Any = problem.task.model

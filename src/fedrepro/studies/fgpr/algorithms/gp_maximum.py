@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from fedrepro.core.algorithm import Algorithm, Metric, Problem, State
+from fedrepro.core.algorithm import Algorithm, Metric, Problem, State, not_negative, one_of, positive
 from fedrepro.core.federation import Batch
 from fedrepro.core.params import Params
 from fedrepro.studies.fgpr.gp.device_errors import columns
@@ -27,19 +27,13 @@ from fedrepro.studies.fgpr.gp.true_parameters import parameter_errors, true_leng
 @dataclass(frozen=True)
 class GPMaximum(Algorithm):
     shared: bool = True
-    newcomers: int = 0
-    known: str = "nothing"
-    iterations: int = 200
-    starts: int = 4
-    most: int = 2000  # samples per device in the fit, the first ones
+    newcomers: int = not_negative(0)
+    known: str = one_of("nothing", "nothing", "lengthscale")
+    iterations: int = positive(200)
+    starts: int = positive(4)
+    most: int = positive(2000)  # samples per device in the fit, the first ones
 
     iterative: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        self.require(self.known in ("nothing", "lengthscale"), "known", "one of nothing, lengthscale")
-        self.require(self.newcomers >= 0, "newcomers", "must not be negative")
-        for key in ("iterations", "starts", "most"):
-            self.require(getattr(self, key) > 0, key, "must be positive")
 
     def init(self, problem: Problem, w: Params) -> State:
         train = problem.federation.train

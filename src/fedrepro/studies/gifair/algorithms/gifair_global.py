@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Traffic, Trial
+from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Traffic, Trial, limited, not_negative, one_of
 from fedrepro.core.federation import Batches
 from fedrepro.core.metrics import rank_correlation
 from fedrepro.core.params import Params, Uploads, averaged, tree_bytes
@@ -32,19 +32,13 @@ from fedrepro.core.task import Task
 
 @dataclass(frozen=True)
 class GIFAIRGlobal(FedAvg):
-    fraction: float = 0.5  # λ/λ_max
-    strength: float | None = None  # λ; None: fraction · λ_max
-    ranks: str = "stale"
+    fraction: float = limited(0.5, lambda v: 0 <= v < 1, "λ must lie in [0, λ_max)")  # λ/λ_max
+    strength: float | None = not_negative(None, "λ must not be negative")  # λ; None: fraction · λ_max
+    ranks: str = one_of("stale", "stale", "exact")
 
     label: ClassVar[str] = "GIFAIR-FL-Global"
     server_only: ClassVar[frozenset[str]] = frozenset(["fraction", "strength", "ranks"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4, "ranks": "exact"}))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(0 <= self.fraction < 1, "fraction", "λ must lie in [0, λ_max)")
-        self.require(self.strength is None or self.strength >= 0, "strength", "λ must not be negative")
-        self.require(self.ranks in ("stale", "exact"), "ranks", "one of stale, exact")
 
     def resolve(self, problem: Problem) -> Self:
         limit = lambda_max(problem)

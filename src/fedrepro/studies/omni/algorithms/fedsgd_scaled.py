@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 
 from fedrepro.algorithms.fedsgd import FedSGD
-from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial
+from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial, positive
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.core.task import Task
@@ -22,12 +22,8 @@ from fedrepro.core.task import Task
 
 @dataclass(frozen=True)
 class FedSGDScaled(FedSGD):
-    floor: float = 1e-3
+    floor: float = positive(1e-3, "must be positive, or the step has no bound")
     trial: ClassVar[Trial] = Trial(({"lr": 0.01}, {"lr": 0.02}))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(self.floor > 0, "floor", "must be positive, or the step has no bound")
 
     def init(self, problem: Problem, w: Params) -> State:
         return {"w": w, "step": 0.0}

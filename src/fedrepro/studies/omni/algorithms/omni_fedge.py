@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial, pairs
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial, limited, one_of, pairs, positive
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.core.task import Task
@@ -29,24 +29,17 @@ from fedrepro.errors import UserError
 
 @dataclass(frozen=True)
 class OmniFedge(Algorithm):
-    lr: float = 0.02  # η^com
-    head_lr: float = 0.02
-    head_steps: int = 1
-    floor: float = 1e-3
-    weights: str = "bayes"  # bayes: ω = 1/L; ones: ω = 1
+    lr: float = positive(0.02, "the step must be positive")  # η^com
+    head_lr: float = positive(0.02, "the step must be positive")
+    head_steps: int = limited(1, lambda v: v >= 1, "at least one step is needed")
+    floor: float = positive(1e-3, "must be positive, or ω has no bound")
+    weights: str = one_of("bayes", "bayes", "ones")  # bayes: ω = 1/L; ones: ω = 1
 
     exchanges: ClassVar[int] = 3
     server_only: ClassVar[frozenset[str]] = frozenset(["lr", "floor", "weights"])
     trial: ClassVar[Trial] = Trial(
         ({"lr": 0.05, "head_lr": 0.1}, {"lr": 0.02, "head_lr": 0.05}), cases=("mlp, five steps",), gradients=1
     )
-
-    def __post_init__(self) -> None:
-        self.require(self.lr > 0, "lr", "the step must be positive")
-        self.require(self.head_lr > 0, "head_lr", "the step must be positive")
-        self.require(self.head_steps >= 1, "head_steps", "at least one step is needed")
-        self.require(self.floor > 0, "floor", "must be positive, or ω has no bound")
-        self.require(self.weights in ("bayes", "ones"), "weights", "one of bayes, ones")
 
     def resolve(self, problem: Problem) -> Self:
         if problem.steps < self.head_steps + 2:

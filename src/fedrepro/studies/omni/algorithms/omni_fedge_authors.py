@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
-from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial, positive
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads
 from fedrepro.core.task import Task
@@ -32,14 +32,11 @@ SMALLEST = 1e-4
 
 @dataclass(frozen=True)
 class OmniFedgeAuthors(Algorithm):
-    lr: float = 0.02
+    lr: float = positive(0.02, "the step must be positive")
 
     exchanges: ClassVar[int] = 3
     server_only: ClassVar[frozenset[str]] = frozenset(["lr"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}), cases=("mlp, five steps",), gradients=12)
-
-    def __post_init__(self) -> None:
-        self.require(self.lr > 0, "lr", "the step must be positive")
 
     def resolve(self, problem: Problem) -> Self:
         if problem.steps < 3:

@@ -13,21 +13,17 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Problem, Trial
+from fedrepro.core.algorithm import Problem, Trial, limited
 from fedrepro.core.federation import Batches
 
 
 @dataclass(frozen=True)
 class FedAvgMatched(FedAvg):
-    count: str = "rounds"  # meaning of n in the schedule with the same sum; lr is its a
-    shape: str = "constant"
+    #: meaning of n in the schedule with the same sum; lr is its a
+    count: str = limited("rounds", lambda v: v in ("epochs", "rounds"), "must be epochs or rounds")
+    shape: str = limited("constant", lambda v: v in ("constant", "cosine"), "must be constant or cosine")
     rounds: int = 1  # R, the run's own
     trial: ClassVar[Trial] = Trial(({"lr": 0.1, "shape": "cosine"}, {"lr": 0.2, "count": "epochs"}))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(self.count in ("epochs", "rounds"), "count", "must be epochs or rounds")
-        self.require(self.shape in ("constant", "cosine"), "shape", "must be constant or cosine")
 
     def resolve(self, problem: Problem) -> Self:
         return replace(self, rounds=problem.rounds)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fedrepro.algorithms.fedprox import FedProx
-from fedrepro.core.algorithm import Metric, Problem, State, Trial, pairs
+from fedrepro.core.algorithm import Metric, Problem, State, Trial, limited, not_negative, pairs
 from fedrepro.core.federation import Batches
 
 COUNTS = ("epochs", "rounds", "steps")
@@ -26,14 +26,9 @@ COUNTS = ("epochs", "rounds", "steps")
 @dataclass(frozen=True)
 class SA(FedProx):
     mu: float = 0.0
-    power: float = 1.0  # δ; A2 asks for 3/4 < δ ≤ 1
-    count: str = "epochs"
+    power: float = not_negative(1.0, "the step must not grow")  # δ; A2 asks for 3/4 < δ ≤ 1
+    count: str = limited("epochs", lambda v: v in COUNTS, f"n counts one of {', '.join(COUNTS)}")
     trial: ClassVar[Trial] = Trial(({"lr": 0.1}, {"lr": 0.05, "mu": 0.5, "power": 0.76, "count": "steps"}))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(self.power >= 0, "power", "the step must not grow")
-        self.require(self.count in COUNTS, "count", f"n counts one of {', '.join(COUNTS)}")
 
     def step(self, batches: Batches, t: int) -> Any:
         return super().step(batches, t) / self.instant(batches, t) ** self.power

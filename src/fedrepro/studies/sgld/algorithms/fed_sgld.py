@@ -13,13 +13,13 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from fedrepro.core.algorithm import Trial
+from fedrepro.core.algorithm import Trial, limited
 from fedrepro.studies.sgld.algorithms.fedpd_noisy import FedPDNoisy
 
 
 @dataclass(frozen=True)
 class FedSGLD(FedPDNoisy):
-    average: float = 0.9  # σ
+    average: float = limited(0.9, lambda v: 0 <= v < 1, "the weight σ must lie in [0, 1)")  # σ
     plain_mean: bool = False
     trial: ClassVar[Trial] = Trial(
         (
@@ -27,10 +27,6 @@ class FedSGLD(FedPDNoisy):
             {"lr": 0.1, "beta": 0.02, "clip": 2.0, "burn_in": 1, "average": 0.5},
         )
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(0 <= self.average < 1, "average", "the weight σ must lie in [0, 1)")
 
     def collect(self, found: Tensor, x: Tensor, q: int) -> Tensor:
         if q <= self.burn_in:

@@ -15,17 +15,17 @@ from typing import ClassVar, Self
 from torch import Tensor
 
 from fedrepro.algorithms.fedpd import FedPD
-from fedrepro.core.algorithm import Metric, Problem, State, Trial
+from fedrepro.core.algorithm import Metric, Problem, State, Trial, limited, not_negative, positive
 from fedrepro.core.federation import Batches
 from fedrepro.errors import UserError
 
 
 @dataclass(frozen=True)
 class FedPDNoisy(FedPD):
-    beta: float = 1e-4  # β
-    clip: float = 10.0  # C
-    burn_in: int = 0  # Q₀
-    decay: float = 0.0
+    beta: float = not_negative(1e-4, "a variance must not be negative")  # β
+    clip: float = positive(10.0, "the norm must be positive (infinite: no clipping)")  # C
+    burn_in: int = not_negative(0)  # Q₀
+    decay: float = limited(0.0, lambda v: 0 <= v < 1, "must lie in [0, 1): 0 for fixed steps, 1/3 in Algorithm 2")
     account: bool = False  # record the inputs of the privacy account (fedrepro.studies.sgld.privacy)
 
     noisy = True
@@ -33,13 +33,6 @@ class FedPDNoisy(FedPD):
     trial: ClassVar[Trial] = Trial(
         ({"lr": 0.05, "beta": 0.01, "clip": 5.0}, {"lr": 0.1, "beta": 0.02, "clip": 2.0, "account": True})
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require(self.beta >= 0, "beta", "a variance must not be negative")
-        self.require(self.clip > 0, "clip", "the norm must be positive (infinite: no clipping)")
-        self.require(self.burn_in >= 0, "burn_in", "must not be negative")
-        self.require(0 <= self.decay < 1, "decay", "must lie in [0, 1): 0 for fixed steps, 1/3 in Algorithm 2")
 
     def resolve(self, problem: Problem) -> Self:
         steps = min(problem.steps, self.local_steps or problem.steps)
