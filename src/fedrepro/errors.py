@@ -1,7 +1,5 @@
 """Errors that a user can fix: one line that names the file, the key and the nearest valid name."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable

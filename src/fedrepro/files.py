@@ -1,7 +1,5 @@
 """Files: written completely or not at all, and identified by their content."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -4,8 +4,6 @@ On a terminal the line is rewritten in place; a file gets one line per finished 
 once, errors with the end of the job's log.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

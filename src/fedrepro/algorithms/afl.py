@@ -7,8 +7,6 @@ sampled the average is over these with λ scaled to sum to 1 (FedAvg's own weigh
 only their λ ascends. λ starts at p_k. The last iterate is returned; Mohri et al. prove their rate for the average one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar

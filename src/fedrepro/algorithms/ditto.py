@@ -9,8 +9,6 @@ which never leaves the client and is what the client uses. λ = 0 is local train
 one step length for both. A client that is not asked keeps its v.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -4,8 +4,6 @@ The weights of the average are the engine's: p_k over all clients; where a part 
 average if they were drawn with probability p_k, or K/|S| · p_k if they were drawn uniformly (thesis, Remark 4).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -2,8 +2,6 @@
 and use the server's model as it is. Without newcomers this is FedAvg.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 

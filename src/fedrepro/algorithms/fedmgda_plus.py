@@ -9,8 +9,6 @@ epsilon = 0 keeps FedAvg's weights. Choice: after the normalisation a length is 
 is server_lr times the mean length of the updates, so that equal lengths and epsilon = 0 are FedAvg.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -12,8 +12,6 @@ Deviation: FedPD's authors go on from the node's own x_i (`start: own`); Algorit
 as do all methods here, so that they differ in one thing at a time. Models are flat vectors [P] inside.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass

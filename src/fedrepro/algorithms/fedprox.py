@@ -1,7 +1,5 @@
 """FedProx (Li et al. 2020, Algorithm 2): FedAvg whose clients minimise F_k(w) + μ/2 ‖w − w_server‖²."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

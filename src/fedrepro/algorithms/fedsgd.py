@@ -4,8 +4,6 @@ A client that is given several batches sends the mean of their gradients at the 
 `queries` of them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -3,8 +3,6 @@
 The server's model is the weighted average of what the clients last sent, for reference only.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

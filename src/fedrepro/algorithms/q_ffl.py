@@ -8,8 +8,6 @@ q = 0 is FedAvg. The sums are weighted as FedAvg's average is, which is plain wh
 authors' code adds 1e-10 to the losses, and so does this.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -8,8 +8,6 @@ Deviations from that code: it starts E at 0, which doubles the first step, and a
 by the number of devices; here E starts at the first round's sum, and the weights are those of the formula.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -16,8 +16,6 @@ study that declares a `WHOLE_STUDY` in its bench.py, with jobs in parallel, agai
 Into results/bench/engine.csv, .svg and .png.
 """
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 

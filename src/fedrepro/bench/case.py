@@ -1,7 +1,5 @@
 """A case of the bench: a model on random samples, and the work of one round of FedAvg."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -3,8 +3,6 @@
 Each runs in a fresh process, two at a time. Into results/bench/data.csv.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

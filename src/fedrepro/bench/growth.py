@@ -6,8 +6,6 @@
 Processor time, so that other load on the machine does not count. Into results/bench/growth.csv, .svg and .png.
 """
 
-from __future__ import annotations
-
 import gc
 import statistics
 import sys

@@ -5,8 +5,6 @@ A round is FedAvg: every client takes its batches once, in the order of its samp
 averages. Each simulator is used as its documentation describes for PyTorch.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 import os

@@ -4,8 +4,6 @@ Bare code only takes the gradient steps (forward, backward, step) on prepared ba
 fused vmap.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import statistics

@@ -3,8 +3,6 @@
 The first is FLUTE's published comparison: logistic regression on 1000 clients, ten per round, 100 rounds.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess

@@ -4,8 +4,6 @@
 processor, one thread, the median of some rounds. Into results/bench/strategies.csv.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """`make bench`, studies: run studies/<study>/bench.py of every study that has one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -5,8 +5,6 @@ One line per rule: its jobs, their seconds, and these as a share of the time of 
 the last one's end. The workflow's own cost is idle time, and training outside its rounds (start, reading, writing).
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import sys

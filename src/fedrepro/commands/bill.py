@@ -3,8 +3,6 @@
 Licences are those that the installed packages declare; packages for another system or Python are listed without.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

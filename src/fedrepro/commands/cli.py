@@ -10,8 +10,6 @@ Results are read from results/ of the checkout: the newest run first, results/re
 The command only reads; `make reproduce` runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import os

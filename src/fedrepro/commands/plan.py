@@ -5,8 +5,6 @@ any scale that took some seconds; a larger network or batch adds its arithmetic 
 time is a guess from the arithmetic, and marked as one.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ numbers are in the artefacts' csv files, pictures and verdicts on the page. Pict
 have fewer colours, and the page links to its downloads.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import shutil

@@ -1,7 +1,5 @@
 """The README's table of verdicts: `python -m fedrepro.commands.summary LEDGER README`."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -5,8 +5,6 @@ then the payload. It is written under a temporary name and renamed; one that doe
 message. The payload is tensors, numbers, strings, lists and dicts only and is read with `weights_only`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import pickle

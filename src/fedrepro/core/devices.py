@@ -5,8 +5,6 @@ a file a GPU that the job holds locked (flock) until it ends, however it ends. O
 its own GPU only, and there is nothing to settle.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import tempfile

@@ -7,8 +7,6 @@ fill `{placeholders}`, and changes, which are merged over the file; `only_for` c
 may extend another scale. Nothing is computed: each value stands in a file, and the result knows where.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ Nothing here imports torch, so that the workflow starts at once. What needs the 
 values of hyper-parameters) is checked by `fedrepro.workflow.checks`, once for every change of config or code.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math

@@ -1,7 +1,5 @@
 """The tidy log of a run: one row a number."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

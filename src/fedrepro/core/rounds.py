@@ -5,8 +5,6 @@ clients, draws their batches, runs their updates, lets each replicate's server u
 A replicate whose numbers stop being finite is recorded as diverged and goes no further.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import time

@@ -4,8 +4,6 @@ Beside study.yaml (title, authors, venue, link) a folder holds experiments/, cla
 errata.yaml, each where there is any. No list of studies stands in the code.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

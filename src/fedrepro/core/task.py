@@ -5,8 +5,6 @@ are pointed at `w`, and autograd. Called inside `torch.func.vmap` it uses the fu
 not know which.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

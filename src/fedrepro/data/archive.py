@@ -4,8 +4,6 @@ A member is written only to the path that the caller gives, whatever the archive
 links, devices and members that unpack to more than they should are refused.
 """
 
-from __future__ import annotations
-
 import lzma
 import stat
 import tarfile

@@ -1,7 +1,5 @@
 """Shared by the partitions: the assignment of rows to clients, its npz file and content hash, ways to deal rows out."""
 
-from __future__ import annotations
-
 import hashlib
 import zipfile
 import zlib

@@ -5,8 +5,6 @@ layout whose files are all present is used, once their checksums hold. A present
 reason to fall back to the stand-in.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence

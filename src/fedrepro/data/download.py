@@ -4,8 +4,6 @@ A download goes to `<name>.part`. A later run resumes it, provided a checksum ca
 that breaks off is kept, a wrong one is removed.
 """
 
-from __future__ import annotations
-
 import errno
 import http.client
 import os

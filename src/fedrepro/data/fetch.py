@@ -7,8 +7,6 @@ Exit code 1: a data set named on the command line is missing, or a present file 
 data sets are reported and are no failure.
 """
 
-from __future__ import annotations
-
 import argparse
 import errno
 import fcntl

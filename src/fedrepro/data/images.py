@@ -8,8 +8,6 @@ appends the test samples to the training samples and leaves no test set.
 torchvision is imported only where one of its readers is used.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import shutil

@@ -1,7 +1,5 @@
 """Data sets and federations as files, each described by a json file of the same name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Shared by the simulated data sets: named choices, two readings of a noise level, devices with linear models."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

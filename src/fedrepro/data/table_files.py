@@ -3,8 +3,6 @@
 Every error is a one-line UserError that names the file, the line and the column.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings that we had to assume, and errata of the papers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path

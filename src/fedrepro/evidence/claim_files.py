@@ -1,7 +1,5 @@
 """Claims files, config/studies/<study>/claims.yaml: reading and checking. Nothing here imports pandas."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

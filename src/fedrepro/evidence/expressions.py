@@ -1,7 +1,5 @@
 """Arithmetic in claims files: checked before it is evaluated, and evaluated without `eval`."""
 
-from __future__ import annotations
-
 import ast
 import math
 import operator

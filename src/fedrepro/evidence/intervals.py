@@ -4,8 +4,6 @@ The 95 % interval is the percentile bootstrap over seeds. It never exceeds the r
 it covers less than 95 %: for normal numbers 50 % with 2 seeds, 75 % with 3, 84 % with 5 and 90 % with 10.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from dataclasses import dataclass

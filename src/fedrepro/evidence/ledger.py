@@ -22,8 +22,6 @@ numbers → not tested, because a number on a stand-in says nothing about a numb
 The column `ours` is mean ± standard deviation over seeds; ci_low and ci_high bound the number that the rule uses.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a result was made with: code, versions, machine."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

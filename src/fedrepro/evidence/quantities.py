@@ -6,8 +6,6 @@ single clients (groups) and overall rows, the claim must choose. `all` takes eve
 group; `max` and `min` cover all settings by default, as worst cases. `seconds` is a run's time, from the manifests.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Roughness of a curve over rounds."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One tidy table per experiment: the metrics of its shards with data kind, divergence, settings, derived measures."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ own do: normal for the embedding, U(±1/√hidden) for the LSTM. torch's LSTM ha
 detour, so clients run in a loop.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

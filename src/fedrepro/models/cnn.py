@@ -6,8 +6,6 @@ The widths are those of the authors' public code, which the thesis does not give
 thesis names none. 21,840 parameters for 28 × 28 pixels and 10 classes: every device can keep a model of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from torch import Tensor, nn

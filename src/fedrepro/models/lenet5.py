@@ -8,8 +8,6 @@ tanh, max-pooling for trained averages, every filter of the second convolution s
 layer under cross-entropy for radial basis functions.
 """
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 from torch.nn.functional import relu
 

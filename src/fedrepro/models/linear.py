@@ -4,8 +4,6 @@ The full-batch gradient is Hw − b with H = XᵀX/n and b = Xᵀy/n, so a clien
 `batch_gradient` and `batch_loss` take either these or a mini-batch.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Multi-layer perceptron: dense layers with ReLU between them, cross-entropy."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -8,8 +8,6 @@ that name has 9 (4 + 4 + 1), and so has this one. `norm: batch` has running stat
 parameters; `norm: group` has none. A narrower network (`width`) is a deviation that an experiment states.
 """
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, relu
 

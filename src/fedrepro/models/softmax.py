@@ -3,8 +3,6 @@
 Its gradient in closed form, (p − e_y) xᵀ, takes a third of the time of automatic differentiation for small batches.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """The figures and tables on the page: picture or rows, downloads, provenance."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

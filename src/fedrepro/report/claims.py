@@ -1,7 +1,5 @@
 """The claims on the page: the ledger's rows, their artefacts, and the counts of verdicts."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

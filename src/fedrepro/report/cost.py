@@ -1,7 +1,5 @@
 """Cost of the runs: time, memory, machines, versions; and which runs diverged."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Values as the page shows them: texts, numbers, durations, labels, addresses; and the order of names."""
 
-from __future__ import annotations
-
 import base64
 import math
 import os

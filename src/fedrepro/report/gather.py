@@ -3,8 +3,6 @@
 `problems` collects one sentence per file that could not be read.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

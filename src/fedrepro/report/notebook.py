@@ -1,7 +1,5 @@
 """Helpers of the notebooks: read results, show artefacts, tables and verdicts. Nothing here computes a result."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

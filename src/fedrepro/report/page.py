@@ -5,8 +5,6 @@ Texts of result files are shown as text (jinja2 escapes them; no script tag hold
 tables). Pictures are data URIs, an SVG file is never markup, and the security policy allows no script but `page.js`.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from pathlib import Path

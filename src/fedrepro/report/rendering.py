@@ -1,7 +1,5 @@
 """An artefact's files: picture, numbers and provenance."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path

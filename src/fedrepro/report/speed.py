@@ -1,7 +1,5 @@
 """Speed: the tables and figures of the last `make bench`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

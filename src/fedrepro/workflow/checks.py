@@ -4,8 +4,6 @@ Needs the classes and so torch; the result is remembered for the exact config an
 has nothing to do short.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib

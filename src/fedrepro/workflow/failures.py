@@ -4,8 +4,6 @@ Jobs that do not depend on a failed one go on (`keep-going`), but the job of the
 built at the end of the run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What every script does around its work: write to the job's log, and end with one line where the user erred."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback

@@ -3,8 +3,6 @@
 Patterns have wildcards in braces; the input functions take snakemake's wildcards.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ it a run holds a second file locked by flock, of which the kernel lets go howeve
 and was last held on this very machine, snakemake's locks on the same results are left-overs and are removed.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

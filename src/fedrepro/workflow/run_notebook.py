@@ -1,7 +1,5 @@
 """Notebooks, executed by papermill and kept as html too."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

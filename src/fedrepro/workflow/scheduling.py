@@ -1,7 +1,5 @@
 """A change to snakemake's scheduler in local runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -6,8 +6,6 @@ binary version's first training batch, 10,000 images, and the whole test batch. 
 FL-SC-NIID, whose partitions the study `sa` uses. Stand-in: textured shapes.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

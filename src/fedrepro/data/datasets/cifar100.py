@@ -5,8 +5,6 @@ the python version (pickles, by torchvision, after its checksums), or from the l
 training and 916 test images in numpy's format. Stand-in: textured shapes.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -18,8 +18,6 @@ A. Saxena, K. Goebel, D. Simon, N. Eklund, Damage propagation modeling for aircr
 PHM 2008.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

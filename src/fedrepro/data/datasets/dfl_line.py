@@ -6,8 +6,6 @@ noise. With `heterogeneity` h the clients of server i draw x from U(a_i, a_i + 1
 clients are alike, towards 1 each server has its own narrow window.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ writers, as in NIST Special Database 19; at most 62,000 and 12,400 samples. Thes
 holds with and without the real files.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

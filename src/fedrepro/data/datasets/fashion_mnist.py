@@ -4,8 +4,6 @@ Shapes: train x [60000, 1, 28, 28] bytes, y [60000], 6,000 per class; test 10,00
 pixels/255, as in Omni-Fedge. Stand-in: textured shapes.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from fedrepro.data.images import ImageSet, read_mnist

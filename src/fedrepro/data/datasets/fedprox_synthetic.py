@@ -16,8 +16,6 @@ centre [K, features] (v_k). `largest` caps n_k, for small scales: a device keeps
 depend only on its number and the seed, not on the number of devices.
 """
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 from typing import Any

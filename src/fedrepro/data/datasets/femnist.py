@@ -15,8 +15,6 @@ Stand-in: rendered handwriting. Sizes follow a gamma law with the mean and devia
 writers, classes the shares of digits, capitals and small letters in NIST's by-class set (Cohen et al. 2017, Table I).
 """
 
-from __future__ import annotations
-
 import heapq
 import json
 import re

@@ -5,8 +5,6 @@ Without its files, `data: auto` takes up to 5,000 samples from the real digits o
 handwriting of 500 writers, about as many as wrote MNIST.
 """
 
-from __future__ import annotations
-
 from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset
 from fedrepro.data.datasets.mnist5k import PACKAGED, STANDIN, mnist5k

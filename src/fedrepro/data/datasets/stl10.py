@@ -5,8 +5,6 @@ Shapes: train x [5000, 3, 96, 96] bytes, y [5000], 500 per class; test 8,000, 80
 the binary version; the 100,000 unlabelled images (2.6 GB) are not needed. Stand-in: textured shapes.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The clients that the data itself names (writers, roles, engines, schools, simulated clients): all, or some."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedrepro.data.assignment import Assignment, rows_by_owner

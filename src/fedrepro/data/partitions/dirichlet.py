@@ -8,8 +8,6 @@ One step is written differently, with the same law: a Dirichlet draw without som
 Dirichlet draw over the rest. So the shares are drawn over the open clients only.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Identically distributed clients: samples dealt out at random, sizes equal to within one."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedrepro.data.assignment import Assignment, check_clients, others

@@ -6,8 +6,6 @@ the same number of samples of each of its classes (to within one). Deviation fro
 the thesis follows: no sample is used twice; there devices share images.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedrepro.data.assignment import Assignment, check_clients, class_labels, others, require_all_classes, rows_by_class

@@ -9,8 +9,6 @@ different amount in each engine, up or down. Levels, changes and noise are assum
 Sensors 1, 5, 10, 16, 18, 19 and setting 3 are constant, as in the file.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 #: sensor → level of a new engine, change until it fails, its spread over engines, noise, decimals

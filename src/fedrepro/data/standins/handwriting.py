@@ -9,8 +9,6 @@ A glyph is stored as the signed distance to its outline (positive inside), on a 
 width is then one threshold, and a batch of samples is one look-up at affinely mapped, wavy coordinates.
 """
 
-from __future__ import annotations
-
 import string
 from functools import cache
 from pathlib import Path

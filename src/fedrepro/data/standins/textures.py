@@ -14,8 +14,6 @@ Every field of the image (figure, stripes, clutter) is an outer sum or product o
 channels are linear combinations of the fields.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

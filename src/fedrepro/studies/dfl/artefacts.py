@@ -1,7 +1,5 @@
 """DFL (arXiv 2601.01793): Figs. 1–3, and what the paper argues but never shows."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pandas as pd

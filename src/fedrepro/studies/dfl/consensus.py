@@ -1,7 +1,5 @@
 """Averaging over a graph: named graphs, Metropolis weights and their contraction."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 

@@ -3,8 +3,6 @@
 All servers start from one model, so ‖W₀ − 1w̄₀ᵀ‖ = 0 and its terms are left out of the bounds below.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Federated linear models (thesis ch. 3): Tables 3.1 and 3.4, Fig. 3.3, and the gain from sharing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,7 +1,5 @@
 """HM2 of the federated linear models (thesis ch. 3): Tables 3.2 and 3.3, Fig. 3.4, calibration, new devices."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -5,8 +5,6 @@ the noise (Table 3.1), HM2 with the lasso and the ridge prior (Table 3.2). The s
 results/bench/linear.csv.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import sys

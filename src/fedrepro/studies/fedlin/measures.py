@@ -1,8 +1,6 @@
 """Federated linear models. HM1: the tuned error, the gain from sharing, rounds until Θ settles. HM2: coverage of q(φ)'s
 intervals, errors in units of the standardised target, errors of new devices."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ frequencies and effects are assumed, with the sizes and signs seen in the real t
 has no dependence between attributes and no excess of pupils with grade 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

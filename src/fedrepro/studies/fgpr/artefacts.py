@@ -1,7 +1,5 @@
 """FGPR (thesis ch. 4, App. C.3 and C.4): one prior for opposite functions, bad starts, weights, robots and engines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

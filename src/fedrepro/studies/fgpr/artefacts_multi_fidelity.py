@@ -1,7 +1,5 @@
 """Multi-fidelity modelling with FGPR (thesis §4.6): Table 4.2, Fig. 4.6 and 4.7, budget, calibration, data held."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes

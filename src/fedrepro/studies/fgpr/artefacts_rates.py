@@ -1,7 +1,5 @@
 """Parameter errors over rounds (thesis §4.5 and App. C.1): Fig. 4.2–4.4 and C.1, local steps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

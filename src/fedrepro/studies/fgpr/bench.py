@@ -7,8 +7,6 @@
 - gp_growth: a round of FGPR over the number of devices, which all take part, in processor time.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import time

@@ -13,8 +13,6 @@ minimised (Cutajar et al. 2019; also in the authors' code), and Borehole's low f
 (CURRIN at x2 = 0, PARK at x1 = 0).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

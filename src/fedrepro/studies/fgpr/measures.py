@@ -14,8 +14,6 @@ Of multi-fidelity modelling (thesis §4.6), FGPR's gain by sharing and by budget
 - gain_sharing, gain_sharing_ard: 1 − RMSE of one θ for all clients to convergence / RMSE of Separate to convergence.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

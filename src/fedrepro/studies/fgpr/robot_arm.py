@@ -17,8 +17,6 @@ of three joints, an elbow, a wrist of three, the first axis horizontal, angles a
 The torques lack the real arm's friction, hydraulics and elastic parts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Figures of GIFAIR-FL (thesis ch. 2): Figs. 2.3, 2.4 and A.1; added: accuracies over devices, the trade-off."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

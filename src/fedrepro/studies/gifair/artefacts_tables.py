@@ -1,8 +1,6 @@
 """Tables of GIFAIR-FL (thesis ch. 2): Tables 2.1 to 2.6; added: real data, tuning, communication, controls,
 feasibility."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 

@@ -6,8 +6,6 @@ Zipf frequencies in an order of its own. Invented words are made of syllables wh
 each role and gender, so that pairs of letters suffice to tell roles apart. The caller chooses lengths and genders.
 """
 
-from __future__ import annotations
-
 import itertools
 from bisect import bisect
 from collections.abc import Iterator, Sequence

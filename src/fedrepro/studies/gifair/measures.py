@@ -6,8 +6,6 @@ here each gets its own name: rows of `global` with the setting `q_ffl,q=1` becom
 with the setting `q=1`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

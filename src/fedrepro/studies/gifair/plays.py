@@ -18,8 +18,6 @@ of Windsor are one role, MRS; FIRST LORD is one role in every scene of a play.
 LEAF cuts by line number in two places (the first work, the end of the file); the rule of two roles has the same effect.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path

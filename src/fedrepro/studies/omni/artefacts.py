@@ -1,7 +1,5 @@
 """Omni-Fedge (paper 001): the table of sample sizes, Fig. 1, the weights ω over rounds, and rounds to an accuracy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

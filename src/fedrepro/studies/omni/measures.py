@@ -1,8 +1,6 @@
 """Omni-Fedge: rounds to an accuracy, the weights ω compared with the nodes' labels, and the terms of the PAC bound
 (Theorem 1) that a run gives."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -14,8 +14,6 @@ A pool too small for `samples` and `test_samples` is dealt out whole, in the sam
 the actual sizes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedrepro.data.assignment import Assignment, check_clients, class_labels, in_proportion

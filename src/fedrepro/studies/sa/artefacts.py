@@ -1,8 +1,6 @@
 """Stochastic approximation (paper 000): Figs. 2 and 3, the ends of the curves, the partitions; added: the arms that
 tell a taper from a smaller step, and the iterates compared with the ODE."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

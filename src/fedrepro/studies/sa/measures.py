@@ -17,8 +17,6 @@ For the runs on least squares (`sa_tracked`), with w^s the solution of the ODE (
 - distance_exponent: the slope of log window_distance over log n.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Federated SGLD (ICLR 2021 submission): Fig. 6, and what the paper promises, proves or leaves open."""
 
-from __future__ import annotations
-
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
 

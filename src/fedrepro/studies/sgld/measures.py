@@ -9,8 +9,6 @@
   over the first and the second half of the run; distance_left: the last distance over the first.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -14,8 +14,6 @@ Assumed: neighbours differ by one record of a node (added or removed); n and B a
 expected B. The account is opacus' Rényi one, an upper bound on ε.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import warnings

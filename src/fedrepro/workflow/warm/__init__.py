@@ -13,8 +13,6 @@ started. A fork ends with the job that asked for it, and all end with the run.
 Every job imports this module, so it must import nothing heavy.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from itertools import takewhile

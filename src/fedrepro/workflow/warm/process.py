@@ -1,7 +1,5 @@
 """The process that forks for jobs: `python -m fedrepro.workflow.warm.process SOCKET`."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import importlib

@@ -9,8 +9,6 @@ T_C + 1 and T_S + 1 steps; the text's T_C and T_S are used. Beyond the paper: af
 (with its clients) or a link is lost, and the others continue on the rest of the graph.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self

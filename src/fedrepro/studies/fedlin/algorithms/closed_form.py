@@ -11,8 +11,6 @@ Also recorded: a_rmse_trivial, the error of each device's mean training target, 
 means on noisy test targets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

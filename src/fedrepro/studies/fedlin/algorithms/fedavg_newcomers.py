@@ -3,8 +3,6 @@ round they run gradient descent from the server's model on their first n samples
 that model is 0, as for a device that knows nothing of the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self

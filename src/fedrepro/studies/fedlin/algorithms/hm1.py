@@ -24,8 +24,6 @@ Where the box is open or wrong:
 With several independent outputs (models/linear_outputs.py) each has its own Ω.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

@@ -26,8 +26,6 @@ Where the box is open or wrong:
 The engine's steps of a round are sweeps of `chains` chains, or pairs of draws in `chains` columns.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ take part. After every round they combine the server's q(φ) with their first n 
 σ comes from the other devices' residuals, or is `noise`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self

@@ -10,8 +10,6 @@ devices' mean training target (for `separate`, of each device's own); target_sd,
 a_rmse_floor, the error of the true means on the noisy test targets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

@@ -20,8 +20,6 @@ on the test part. A signal that is constant on the part it is scaled by is not d
 samples that are drawn for validation later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -24,8 +24,6 @@ A-RMSE, 1 for others. test y is noisy. facts: theta [K, d], omega [K, K], sigma 
 test targets without noise, in the order of the test set).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -7,8 +7,6 @@ Shapes: as hm1, with S outputs: y [n, S]; facts theta [K, d, S], omega [S, K, K]
 [K], and outputs [S], their names ("variance", "rank 5"). An output equals hm1 with the same stream.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import replace

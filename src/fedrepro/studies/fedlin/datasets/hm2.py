@@ -16,8 +16,6 @@ law of θ_k (variance 0 in I–III), active [d] (which entries are not 0), sigma
 without noise).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

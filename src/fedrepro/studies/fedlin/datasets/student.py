@@ -17,8 +17,6 @@ raw. The thesis does not say which course it used.
 Cite: P. Cortez, A. Silva, Using data mining to predict secondary school student performance, FUBUTEC 2008, pp. 5–12.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The covariance Ω between devices, of parameters Θ kept as rows: theta [K, P], P = d·S for S independent outputs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 

@@ -11,8 +11,6 @@ scaling:
 - `centred`: as `thesis`, then every column and the target minus their means on the device: one intercept per device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ of these, quotients are differences. (Lemma 16 calls r and Q "mean" and "varianc
 any symmetric Q; the global approximation and every cavity must be positive definite.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

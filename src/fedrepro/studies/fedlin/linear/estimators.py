@@ -1,7 +1,5 @@
 """Closed-form estimators of linear models, for all devices of a federation at once or one by one."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

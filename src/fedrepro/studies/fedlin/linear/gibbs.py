@@ -16,8 +16,6 @@ The thesis leaves the sampler open; NUTS on each device would take hours instead
 enters as standard normal numbers [sweeps, chains · width(d)]; everything runs under `torch.func.vmap`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple

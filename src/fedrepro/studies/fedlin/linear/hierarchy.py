@@ -11,8 +11,6 @@ f/q_k. The draws come in pairs ± and are stretched to the exact mean and covari
 and the errors of many devices do not add up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

@@ -5,8 +5,6 @@
 - `nearest`: the least-squares θ nearest to a start, which is the limit of gradient descent from there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import torch

@@ -1,7 +1,5 @@
 """Summaries of posterior draws: quantiles, credible intervals, tests, and included predictors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -9,8 +9,6 @@ A client's data is summarised, for training and for errors, by H = XXᵀ/n [d, d
 Y².
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor, nn

@@ -20,8 +20,6 @@ Recorded if the data set knows the truth: error_signal, error_noise and error (t
 and θ₂ from it, and error_lengthscale. Always uploaded, the numbers sent by all devices so far.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ along inputs of one dimension. Recorded besides errors and calibration (gp/devic
 objective, those that failed or took jitter, whether the best search converged, and AR's factors rho.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self

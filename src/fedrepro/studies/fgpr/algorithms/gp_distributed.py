@@ -8,8 +8,6 @@ Errors are the server's on all test samples (rmse_central, as in the thesis) and
 sent by the devices; exchanges: how often. Several outputs are fitted in sequence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar

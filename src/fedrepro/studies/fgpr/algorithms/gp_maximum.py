@@ -6,8 +6,6 @@ of sharing, at convergence, from the cost of a budget. With `newcomers` the last
 shared fit. `known`: see fgpr.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

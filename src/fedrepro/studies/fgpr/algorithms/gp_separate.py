@@ -4,8 +4,6 @@ Batches and number of steps are FGPR's, the published budget; gp_maximum.py goes
 train like the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar

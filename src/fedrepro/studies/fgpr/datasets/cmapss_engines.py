@@ -6,8 +6,6 @@ variance 1 sequence". The scale of time is not stated: `hundreds` of cycles, or 
 only after its failure. facts: sensors and their names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -21,8 +21,6 @@ function; test y is noisy. facts: signal (θ1), noise (θ2), lengthscale [w] (l,
 dimension (d), jitter (added to the diagonal of k, relative to θ1²), test_mean [n] (f at the test points).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

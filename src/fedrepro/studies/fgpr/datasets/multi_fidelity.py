@@ -23,8 +23,6 @@ fidelity, shift [K] and scale [K] (y = (f − shift) / scale; 0 and 1 unless sta
 without noise); with `spare`, spare_x [spare, d] and spare_y [spare] in the last client's units.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

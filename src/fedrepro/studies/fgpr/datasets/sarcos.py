@@ -20,8 +20,6 @@ Cite: C. E. Rasmussen, C. K. I. Williams, Gaussian processes for machine learnin
 S. Schaal, Locally weighted projection regression, ICML 2000.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

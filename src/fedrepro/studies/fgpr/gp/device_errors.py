@@ -5,8 +5,6 @@ a_rmse_trivial, the averaged RMSE of predicting the mean of the device's own tra
 law also nlpd, crps and coverage_p (scores.py), and coverage, that of 95 %.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 

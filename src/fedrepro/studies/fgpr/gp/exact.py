@@ -15,8 +15,6 @@ A C that is not positive definite to working precision (duplicate inputs, tiny n
 on its diagonal, and a warning is logged. Values that are not finite stay so, which shows divergence to the caller.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Iterator, Sequence

@@ -14,8 +14,6 @@ precision Σ β_k/v_k + (prior term) and mean (Σ β_k m_k/v_k) / precision:
 expert has data.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

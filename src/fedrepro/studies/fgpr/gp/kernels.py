@@ -1,7 +1,5 @@
 """gpytorch's kernels and likelihoods as the baselines use them, and where their searches start."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any

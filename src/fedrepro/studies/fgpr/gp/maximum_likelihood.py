@@ -5,8 +5,6 @@ several starts; the best is kept. θ stays above `MINIMA`, which the released co
 `MAXIMA` (assumed), beyond which the likelihood of scaled data is flat.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -6,8 +6,6 @@
 - coverage_p, the share of targets inside the central p % interval: p/100 where the law is calibrated.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

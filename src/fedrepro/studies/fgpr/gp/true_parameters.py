@@ -1,7 +1,5 @@
 """The true parameters of simulated data, and the distance of an estimate from them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -13,8 +13,6 @@ are added after a softplus (`to_raw`, `from_raw`). `minima` and `maxima` bound t
 Assumption 20.1; a softplus has no upper end.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -5,8 +5,6 @@ independent, so S networks train at once as each would alone. Loss: ½(ŷ − y)
 outputs. `activation`: relu or tanh.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

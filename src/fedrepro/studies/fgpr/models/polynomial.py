@@ -6,8 +6,6 @@ of condition number e^{3.5 p}, would end with enough steps. Inputs are mapped to
 to 2t − 1. Coefficients start at 0. Loss: ½(ŷ − y)², a mean over samples and a sum over columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ training and 4,449 test samples on 25 devices make 1,779 and 177 each, with 9 an
 1850 … and 180", more than the data set holds.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedrepro.data.assignment import Assignment, check_clients

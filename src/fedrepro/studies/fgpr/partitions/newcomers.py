@@ -4,8 +4,6 @@ Of the data set's clients, `old` random ones come first and hold all their sampl
 they predict from a random half (`train`) of their samples and are tested on the rest.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedrepro.data.assignment import Assignment, rows_by_owner

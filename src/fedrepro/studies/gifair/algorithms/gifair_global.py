@@ -13,8 +13,6 @@ known loss; a group without any known loss ties with all others. The individual 
 (1 + λ r_k/p_k); Lemma 3 with |A| = 1, which has it, is used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self

@@ -6,8 +6,6 @@ last local models. A device that never took part uses the server's. ranks: exact
 clients send are those of (2.5).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

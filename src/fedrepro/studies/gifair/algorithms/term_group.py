@@ -4,8 +4,6 @@ The tilt e^{tL_i} uses the group's mean loss L_i, so all devices of a group have
 group). L_i is the mean of the losses that the devices of the group last sent. Without groups this is TERM.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

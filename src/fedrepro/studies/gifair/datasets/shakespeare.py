@@ -27,8 +27,6 @@ the quantiles of a log-normal law with LEAF's number of windows, and a role is f
 Cite: S. Caldas et al., LEAF: a benchmark for federated settings, 2018. Text: Project Gutenberg #100.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ otherwise a device would have about ten. That is more than a writer has, so the 
 Within a group, digits and letters are in the proportions of the pool.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedrepro.data.assignment import Assignment, apportion, check_clients, class_labels, others, require_all_classes

@@ -3,8 +3,6 @@ at its own model, and every node then subtracts the same average. The initial di
 so there never is the one model of FedSGD.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -5,8 +5,6 @@ weighted mean of the nodes' gradients. Here the mean is plain and the step is η
 is due to the step's length, not to weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -11,8 +11,6 @@ training" and the authors' code have it; the paper's argmin over the head is a n
 sets ω = 1: the arm that tells the weights from the step length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

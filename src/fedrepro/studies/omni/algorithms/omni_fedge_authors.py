@@ -11,8 +11,6 @@ A round is three exchanges: losses of all models on each node's batch; gradients
 heads at the new shared part. Each uses the next mini-batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

@@ -8,8 +8,6 @@ Glorot-uniform weights, biases zero; 607,394 parameters for MNIST, 693,962 for F
 The leaky ReLU on the logits is the authors'.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Nodes of Omni-Fedge that keep a random fraction of each class (see `fedrepro.studies.omni.splits`)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedrepro.data.assignment import Assignment, rows_by_class

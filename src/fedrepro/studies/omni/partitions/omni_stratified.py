@@ -1,7 +1,5 @@
 """Nodes of Omni-Fedge with equal class counts (see `fedrepro.studies.omni.splits`)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedrepro.data.assignment import Assignment

@@ -6,8 +6,6 @@ takes their mean ā in every epoch; `cosine` takes ā·(1 + cos π(n + ½)/RN) i
 at 0 and has the same sum.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self

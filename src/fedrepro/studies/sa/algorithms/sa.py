@@ -10,8 +10,6 @@ Deviations: eq. (1) and (3) take no gradient step when n is a multiple of N, (33
 (33). (33) begins at a_0, which a/n does not have; n begins at 1 here, as in (35).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -5,8 +5,6 @@ H and b of h(w) = b − Hw, the means of the clients' XᵀX/n and Xᵀy/n. n cou
 `fedrepro.studies.sa.measures` solves the ODE.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar

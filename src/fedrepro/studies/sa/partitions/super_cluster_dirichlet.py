@@ -7,8 +7,6 @@ random cluster until they sum to L. Inside a cluster the recipe is that of `diri
 Deviation: that code has no Fashion-MNIST branch; its clients are shared in proportion to |cluster|, 3/4/3 of 10.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fedrepro.data.assignment import (

@@ -6,8 +6,6 @@ the box the latter. `plain_mean` takes the plain mean of the samples after burn-
 in the text suggests. With β = 0, no clipping, σ = 0 and fixed steps it is FedPD.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

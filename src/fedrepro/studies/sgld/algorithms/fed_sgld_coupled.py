@@ -8,8 +8,6 @@ The second run starts at −twin·w₀, its duals at 0; `twin` = 0: no second ru
 over all nodes, and `distance`, √(N·‖x₀ − x₀'‖² + ‖λ − λ'‖²/γ²). The first run is evaluated and stored.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ The node returns its last sample. Steps after Q₀ are η(q − Q₀)^(−decay)
 does not say which of the two its baseline uses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
