@@ -8,13 +8,16 @@ from fedrepro.files import write_atomically
 from fedrepro.report import plotting
 from fedrepro.workflow.jobs import logged
 
-snakemake: Any  # set by the workflow
+
+def main(name: str, spec: dict[str, Any], seeds: list[int], dataset: str, out: str, picture: str) -> None:
+    assignments, data = partition_data(name, spec, seeds, Path(dataset), Path(out))
+    first = assignments[seeds[0]]
+    drawn = plotting.federation_figure(first.rows["train"], data.train.y, first.groups)
+    write_atomically(Path(picture), plotting.save(drawn, "svg"))
+
 
 if "snakemake" in globals():
     with logged(snakemake.log[0]):
         w, p, out = snakemake.wildcards, snakemake.params, snakemake.output
-        name, dataset, federation = f"{w.dataset}/{w.partition}", Path(snakemake.input.data), Path(out.federation)
-        assignments, data = partition_data(name, p.spec, p.seeds, dataset, federation)
-        first = assignments[p.seeds[0]]
-        drawn = plotting.federation_figure(first.rows["train"], data.train.y, first.groups)
-        write_atomically(Path(out.picture), plotting.save(drawn, "svg"))
+        name = f"{w.dataset}/{w.partition}"
+        main(name, p.spec, p.seeds, snakemake.input.data, out.federation, out.picture)

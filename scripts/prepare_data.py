@@ -8,9 +8,12 @@ from fedrepro.data.fetch import fetch_missing
 from fedrepro.data.preparation import prepare_data
 from fedrepro.workflow.jobs import logged
 
-snakemake: Any  # set by the workflow
+
+def main(name: str, spec: dict[str, Any], seeds: list[int], mode: str, data_dir: str | None, out: str) -> None:
+    prepare_data(name, spec, seeds, mode, data_folders(data_dir), Path(out), fetch_missing)
+
 
 if "snakemake" in globals():
     with logged(snakemake.log[0]):
-        name, p, out = snakemake.wildcards.dataset, snakemake.params, Path(snakemake.output.data)
-        prepare_data(name, p.spec, p.seeds, p.mode, data_folders(p.data_dir), out, fetch_missing)
+        p = snakemake.params
+        main(snakemake.wildcards.dataset, p.spec, p.seeds, p.mode, p.data_dir, snakemake.output.data)
