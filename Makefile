@@ -1,4 +1,4 @@
-# fedrepro: `make` lists the commands. Each is a short line over snakemake, which stays usable directly.
+# fedrepro: `make` lists the commands. Each is a thin wrapper of snakemake, which can also be called directly.
 .DEFAULT_GOAL := help
 .PHONY: help setup reproduce test lint format plan data report check-reference bench lock sbom clean
 .SUFFIXES:
@@ -9,7 +9,7 @@ DATA_DIR ?=
 PROFILE ?= local
 CORES ?=
 DEVICE ?=
-# GPUs of this machine: as many training jobs at once, one GPU each (on a cluster the scheduler counts them)
+# GPUs of this machine: one training job per GPU at a time (on a cluster the scheduler assigns them)
 GPUS ?= $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
 ARGS ?=
 
@@ -23,7 +23,7 @@ SNAKEMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --profile workflow/p
 	$(if $(CORES),--cores $(CORES)) $(if $(filter local,$(PROFILE)),$(if $(filter-out 0,$(GPUS)),--resources gpu=$(GPUS))) \
 	--config $(CONFIG)
 
-help: ## this list
+help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 	@echo
 	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="STUDY STUDY/ARTEFACT"  DATA_DIR=…  PROFILE=local|slurm|generic  CORES=…  DEVICE=auto|cpu|cuda|mps  GPUS=…'
@@ -31,16 +31,16 @@ help: ## this list
 $(STAMP): envs/requirements.lock pyproject.toml envs/setup.sh
 	@sh envs/setup.sh $@
 
-setup: $(STAMP) ## a .venv with the exact versions of envs/requirements.lock (every other command does this first)
+setup: $(STAMP) ## create .venv with the exact versions of envs/requirements.lock (every other command does this first)
 
 reproduce: $(STAMP) ## run every study and build the report
 	@$(if $(filter local,$(PROFILE)),FEDREPRO_WARM=$${FEDREPRO_WARM:-early}) $(SNAKEMAKE) $(ARGS) -- all
 	@echo "report: $(CURDIR)/results/$(SCALE)/report/index.html"
 
-test: $(STAMP) lint ## lint, unit and contract tests, the smoke workflow
+test: $(STAMP) lint ## run lint, unit and contract tests, and the smoke workflow
 	@$(BIN)/python -m pytest -n $${PYTEST_WORKERS:-2} --dist worksteal $(ARGS)
 
-lint: $(STAMP) ## ruff, mypy, layers, snakefmt, snakemake --lint, notebooks without outputs
+lint: $(STAMP) ## check style, types, import layers, workflow files, and that notebooks have no outputs
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check --diff .
 	@$(BIN)/lint-imports --no-cache >.lint.log 2>&1 || { cat .lint.log; rm -f .lint.log; exit 1; }
@@ -50,25 +50,25 @@ lint: $(STAMP) ## ruff, mypy, layers, snakefmt, snakemake --lint, notebooks with
 	@rm -f .lint.log
 	@$(BIN)/nbstripout --verify notebooks/*.ipynb
 
-format: $(STAMP) ## ruff and snakefmt, in place
+format: $(STAMP) ## format with ruff and snakefmt, in place
 	@$(BIN)/ruff check --quiet --fix . && $(BIN)/ruff format --quiet . && $(BIN)/snakefmt Snakefile workflow
 
-plan: $(STAMP) ## jobs, gradient steps, and estimates of time, GPU-hours and disk for the chosen scale
+plan: $(STAMP) ## show jobs, gradient steps, and estimates of time, GPU-hours and disk for the chosen scale
 	@$(BIN)/python -m fedrepro.commands.plan $(CONFIG)
 
 data: $(STAMP) ## fetch and verify the real data sets (ONLY="mnist cifar10") into DATA_DIR, or into the cache
 	@$(BIN)/python -m fedrepro.data.fetch $(if $(DATA_DIR),--to $(call quote,$(DATA_DIR))) $(ARGS) -- $(call quote,$(ONLY))
 
-report: $(STAMP) ## build the report again from the results that are there
+report: $(STAMP) ## rebuild the report from the existing results
 	@$(SNAKEMAKE) --forcerun build_report $(ARGS) -- all
 
-check-reference: $(STAMP) ## hold the results of a fresh run (of SCALE) against results/reference
+check-reference: $(STAMP) ## compare the results of a fresh run (of SCALE) with results/reference
 	@$(BIN)/python -m fedrepro.commands.reference check $(call quote,results/$(SCALE))
 
 $(BENCH_STAMP): $(STAMP) envs/bench.sh envs/bench.txt
 	@sh envs/bench.sh $@
 
-bench: $(BENCH_STAMP) ## measure the engine beside pfl, Flower and bare code, its two strategies, how it grows, Gaussian processes, linear models, data, and where the time of the last run of SCALE went; into results/bench
+bench: $(BENCH_STAMP) ## benchmark the engine against pfl, Flower and bare PyTorch, its strategies, growth, study parts, data, and the last run of SCALE; into results/bench
 	@.venv-bench/bin/python -m fedrepro.bench $(ARGS)
 	@$(BIN)/python -m fedrepro.bench.strategies
 	@$(BIN)/python -m fedrepro.bench.growth
@@ -76,15 +76,15 @@ bench: $(BENCH_STAMP) ## measure the engine beside pfl, Flower and bare code, it
 	@[ ! -d results/$(SCALE)/benchmarks ] || $(BIN)/python -m fedrepro.bench.workflow results/$(SCALE)
 	@$(BIN)/python -m fedrepro.bench.data $(if $(DATA_DIR),$(call quote,$(DATA_DIR)))
 
-lock: $(STAMP) ## resolve pyproject.toml anew into envs/requirements.lock (needs uv)
+lock: $(STAMP) ## resolve pyproject.toml into envs/requirements.lock again (needs uv)
 	@uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --extra dev \
 		--no-annotate --no-header --no-emit-index-url --override envs/overrides.txt pyproject.toml -o envs/requirements.lock
 
-sbom: $(STAMP) ## a software bill of materials of the lock, with licences: results/sbom.cdx.json
+sbom: $(STAMP) ## write a software bill of materials of the lock, with licences: results/sbom.cdx.json
 	@mkdir -p results
 	@$(BIN)/python -m fedrepro.commands.bill >results/sbom.cdx.json
 	@echo "bill of materials: $(CURDIR)/results/sbom.cdx.json"
 
-clean: ## remove results (not results/reference) and snakemake's records; .venv stays
+clean: ## remove results (not results/reference) and snakemake's records; keep .venv
 	@find results -mindepth 1 -maxdepth 1 ! -name reference ! -name .gitkeep -exec rm -rf {} +
 	@rm -rf .snakemake

@@ -17,7 +17,7 @@ include: "workflow/rules/report.smk"
 
 
 rule all:
-    """What config.only names (default: everything), and the report."""
+    """The studies and artefacts of config.only (default: all), and the report."""
     default_target: True
     input:
         [LAYOUT.artefact_files(a) for a in LAYOUT.chosen],
@@ -27,7 +27,7 @@ rule all:
 for target, files in LAYOUT.targets().items():
 
     rule:
-        """A study (`snakemake STUDY`) or an artefact with its verdicts (`snakemake STUDY/ARTEFACT`)."""
+        """A study (`snakemake STUDY`), or an artefact with its verdicts (`snakemake STUDY/ARTEFACT`)."""
         name:
             target
         input:

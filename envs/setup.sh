@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes .venv with the exact versions of envs/requirements.lock and the package itself, in place.
-# Usage: envs/setup.sh STAMP   (the file that says it is done; its name carries the hash of the lock)
+# Creates .venv with the exact versions of envs/requirements.lock and the package itself, in editable mode.
+# Usage: envs/setup.sh STAMP   (the file that marks a finished set-up; its name contains the hash of the lock)
 set -eu
 stamp=$1
 export PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -14,31 +14,31 @@ choose() {
 }
 
 if [ -x .venv/bin/python ] && fits .venv/bin/python; then
-    echo "set-up: bringing .venv up to date with envs/requirements.lock" >&2
+    echo "set-up: updating .venv to envs/requirements.lock" >&2
 else
     python=$(choose)
     rm -rf .venv
     if [ -n "$python" ]; then
-        echo "set-up: a new .venv with $("$python" --version) (some minutes, once)" >&2
+        echo "set-up: creating .venv with $("$python" --version) (a few minutes, once)" >&2
         "$python" -m venv .venv
     elif python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
-        # snakemake 9 needs Python 3.11: with 3.10, uv fetches one for this folder alone.
+        # snakemake 9 needs Python 3.11: with 3.10, uv fetches a newer one for this folder only.
         echo "set-up: $(python3 --version) is too old for snakemake 9: fetching Python 3.12 with uv" >&2
         bootstrap=$(mktemp -d)
         trap 'rm -rf "$bootstrap"' EXIT
         python3 -m venv "$bootstrap"
         "$bootstrap/bin/python" -m pip install --quiet uv
         "$bootstrap/bin/uv" venv --quiet --seed --python 3.12 --python-preference only-managed .venv || {
-            echo "error: no Python 3.11 or later here, and uv could not fetch one; install one, then 'make reproduce PYTHON=/path/to/python3.12'" >&2
+            echo "error: found no Python 3.11 or later, and uv could not fetch one; install one, then 'make reproduce PYTHON=/path/to/python3.12'" >&2
             exit 1
         }
     else
-        echo "error: fedrepro needs Python 3.10 or later (3.11 for snakemake 9); 'PYTHON=/path/to/python3 make …' names one" >&2
+        echo "error: fedrepro needs Python 3.10 or later (3.11 for snakemake 9); set it with 'PYTHON=/path/to/python3 make …'" >&2
         exit 1
     fi
 fi
 rm -f .venv/.ready-*
-# --no-deps: the lock is complete, and leaves one optional package out on purpose (envs/overrides.txt)
+# --no-deps: the lock is complete, and deliberately omits one optional package (envs/overrides.txt)
 .venv/bin/python -m pip install --quiet --progress-bar off --no-deps -r envs/requirements.lock
 .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 touch "$stamp"

@@ -1,4 +1,4 @@
-"""Rule build_report: everything on one page."""
+"""Rule build_report: all results on one page."""
 
 from pathlib import Path
 

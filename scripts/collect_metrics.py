@@ -1,4 +1,4 @@
-"""Rule collect_metrics: one tidy table an experiment."""
+"""Rule collect_metrics: one tidy table per experiment."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Rule execute_notebook: run a study's notebook with papermill and keep it as html too."""
+"""Rule execute_notebook: run a notebook with papermill and save it as html too."""
 
 from pathlib import Path
 

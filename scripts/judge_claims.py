@@ -1,4 +1,4 @@
-"""Rule judge_claims: a verdict for every published claim of a study, or of those that are asked for."""
+"""Rule judge_claims: one verdict per claim of a study, or per claim that rests on one artefact."""
 
 from pathlib import Path
 

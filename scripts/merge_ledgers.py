@@ -1,4 +1,4 @@
-"""Rule merge_ledgers: all studies' verdicts in one ledger."""
+"""Rule merge_ledgers: the verdicts of all studies in one ledger."""
 
 from pathlib import Path
 

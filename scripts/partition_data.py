@@ -1,4 +1,4 @@
-"""Rule partition_data: the rows of each client as a file, and a picture of the first seed's federation."""
+"""Rule partition_data: the rows of each client in one file, and a figure of the first seed's federation."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rule prepare_data: one data set, verified or drawn, as one file."""
+"""Rule prepare_data: one data set, verified or generated, in one file."""
 
 from pathlib import Path
 from typing import Any

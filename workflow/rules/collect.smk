@@ -2,7 +2,7 @@
 
 
 rule collect_metrics:
-    """One tidy table an experiment, with the study's derived measures."""
+    """One tidy table per experiment, with the study's derived measures."""
     input:
         metrics=lambda w: LAYOUT.runs(w, "parquet"),
         manifests=lambda w: LAYOUT.runs(w, "json"),

@@ -1,6 +1,6 @@
-"""Needs config/. Makes LAYOUT: the checked config, all paths, and which files a job needs.
+"""Needs config/. Makes LAYOUT: the checked config, all paths, and the input files of each job.
 
-config/config.yaml is read here, not by `configfile:`, so that an error in it is one line too; --config goes over it.
+config/config.yaml is read here, not by `configfile:`, so that errors in it are one line too; --config overrides it.
 """
 
 import sys

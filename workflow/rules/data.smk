@@ -1,11 +1,11 @@
-"""Needs the data sets' and partitions' declarations in the experiments (and real files, where there are any).
+"""Needs the data sets and partitions of the experiments (and real files, where available).
 
-Makes data/<dataset>/<shard>.npz and federations/<dataset>/<partition>/<shard>.npz, each with a json beside it.
+Makes data/<dataset>/<shard>.npz and federations/<dataset>/<partition>/<shard>.npz, each with a json file.
 """
 
 
 rule prepare_data:
-    """One data set: real files verified, a labelled stand-in, or the papers' synthetic draw."""
+    """One data set: verified real files, a labelled stand-in, or synthetic data of the papers."""
     input:
         code=LAYOUT.dataset_code,
         files=LAYOUT.real_files,
@@ -27,7 +27,7 @@ rule prepare_data:
         spec=lambda w: LAYOUT.datasets[w.dataset],
         seeds=LAYOUT.data_seeds,
         mode=LAYOUT.data,
-        data_dir=LAYOUT.data_dir,  # where the cache is does not matter
+        data_dir=LAYOUT.data_dir,  # the place of the cache does not matter
     message:
         "prepare data {wildcards.dataset}"
     script:
@@ -35,7 +35,7 @@ rule prepare_data:
 
 
 rule partition_data:
-    """Who holds what, for every seed of a shard, and a picture of it."""
+    """The samples of each client, for every seed of a shard, and a figure of them."""
     input:
         data=LAYOUT.dataset_file,
         code=LAYOUT.partition_code,

@@ -1,4 +1,4 @@
-"""Needs LAYOUT. Makes failures.json and, of a run in which jobs failed, the report of what is there."""
+"""Needs LAYOUT. Makes failures.json and, for a run with failed jobs, the report of the finished results."""
 
 from fedrepro.files import check_writable
 from fedrepro.workflow import failures, run_lock, warm
@@ -9,7 +9,7 @@ if workflow.is_main_process:
     if warm.wanted_early():
         warm.start()
 elif warm.several_asked_for(sys.argv):
-    warm.start()  # a cluster job that holds a group of ours, which find it
+    warm.start()  # a cluster job with a group of our jobs, which use it
 
 
 onstart:
@@ -28,7 +28,7 @@ onerror:
     failed = failures.describe(workflow.scheduler.failed, workflow.scheduler.remaining_jobs, workflow.dag)
     if failed:
         try:
-            told = f"the report of what is there: {failures.report(LAYOUT, failed)}"
+            told = f"report of the finished results: {failures.report(LAYOUT, failed)}"
         except OSError as error:
             told = f"no report could be written: {error}"
         print(f"{len(failed)} failed; {told}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 
 rule judge_claims:
-    """A verdict for every published claim of a study, or for those that rest on one artefact."""
+    """One verdict per published claim of a study, or per claim that rests on one artefact."""
     input:
         unpack(LAYOUT.judging),
         code=LAYOUT.ledger_code,

@@ -2,7 +2,7 @@
 
 
 rule build_report:
-    """One page that opens from the file system."""
+    """The report, one page that opens from the file system."""
     input:
         artefacts=[f for a in LAYOUT.chosen for f in LAYOUT.artefact_files(a)],
         ledger=[LAYOUT.at("ledger.csv")] if LAYOUT.ledgers else [],

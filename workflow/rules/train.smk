@@ -1,12 +1,12 @@
 """Needs a data file and a federation file. Makes runs/<study>/<experiment>/<algorithm>/<shard>.{parquet,json}.
 
-Round checkpoints are no outputs (the workflow would delete them before a retry): a job finds its own by the hash
-of its config, code and data.
+Checkpoints are not outputs, because snakemake would delete them before a retry. A job finds its own by the hash of its
+config, code and data.
 """
 
 
 rule train_algorithm:
-    """The GPU rule: one algorithm on one experiment for one shard of the seeds."""
+    """Train one algorithm on one experiment for one shard of the seeds; the only rule that uses a GPU."""
     input:
         unpack(LAYOUT.training_data),
         code=LAYOUT.training_code,
