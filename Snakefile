@@ -1,4 +1,4 @@
-"""fedrepro: from data to a report with a verdict for every claim. `make` lists the commands."""
+"""fedrepro: from data to a report with one verdict per claim. `make` lists the commands."""
 
 from snakemake.utils import min_version
 
