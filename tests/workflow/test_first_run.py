@@ -73,7 +73,7 @@ def test_metrics_and_manifest_of_a_job(run, experiment, algorithm):
 @pytest.mark.parametrize("experiment", RUNS)
 def test_one_tidy_table_an_experiment(run, experiment):
     table = pd.read_parquet(run.results / "tables" / "toy" / f"{experiment}.parquet")
-    assert list(table.columns) == [*RUN_COLUMNS, "data", "diverged"]
+    assert list(table.columns) == [*RUN_COLUMNS, "data", "diverged", "variant", "point"]
     assert list(table["algorithm"].unique()) == RUNS[experiment]
     assert set(table["data"]) == {"synthetic"}
     assert {"train", "server", "derived"} <= set(table["split"])
