@@ -68,7 +68,7 @@ def write_manifest(results: Path, path: str, **entries: object) -> None:
 def write_results(folder: Path) -> Path:
     """Claims of every verdict, figures, a table, runs, a failure; some of it hostile."""
     rows = [
-        {"claim": f"dfl/claim_{at}", "study": "dfl", "source": "§IV, Fig. 3", "statement": f"Statement {at}."}
+        {"claim": f"toy/claim_{at}", "study": "toy", "source": "§IV, Fig. 3", "statement": f"Statement {at}."}
         | {
             "published": "160",
             "ours": "158.123456789",
@@ -79,34 +79,34 @@ def write_results(folder: Path) -> Path:
         | {"reason": f"Reason {at}.", "data": "synthetic", "scale": "demo", "seeds": "5"}
         for at, verdict in enumerate(VERDICTS)
     ]
-    rows.append({"claim": "gifair/spread", "study": "gifair", "statement": HOSTILE, "source": HOSTILE})
+    rows.append({"claim": "other/spread", "study": "other", "statement": HOSTILE, "source": HOSTILE})
     rows[-1] |= {"published": HOSTILE, "reason": HOSTILE, "verdict": "not tested", "data": "standin"}
     write_ledger(folder, rows)
-    run = {"path": "runs/dfl/line/dfl/0.json", "experiment": "dfl/line", "algorithm": "dfl", "seconds": 200.0}
+    run = {"path": "runs/toy/line/toy/0.json", "experiment": "toy/line", "algorithm": "toy", "seconds": 200.0}
     write_artefact(
         folder,
-        "dfl/fig3",
+        "toy/fig3",
         runs=[run | {"data_sha256": SHA}],
-        inputs=[{"path": "tables/dfl/line.parquet", "sha256": "cd" * 32}],
-        code={"fedrepro/artefacts/dfl.py": "ef" * 32},
+        inputs=[{"path": "tables/toy/line.parquet", "sha256": "cd" * 32}],
+        code={"fedrepro/artefacts/toy.py": "ef" * 32},
     )
-    write_artefact(folder, "dfl/theorem1", source="added")
-    write_artefact(folder, "gifair/table2_2", kind="table", source="Table 2.2", data=["real", "standin"])
-    write_artefact(folder, "gifair/fig2_3", title=HOSTILE, caption=HOSTILE, source=HOSTILE, data=[HOSTILE])
-    write_manifest(folder, "runs/dfl/line/dfl/0.json", diverged=[{"setting": "gamma=0.5", "seed": 1, "round": 17}])
+    write_artefact(folder, "toy/theorem1", source="added")
+    write_artefact(folder, "other/table2_2", kind="table", source="Table 2.2", data=["real", "standin"])
+    write_artefact(folder, "other/fig2_3", title=HOSTILE, caption=HOSTILE, source=HOSTILE, data=[HOSTILE])
+    write_manifest(folder, "runs/toy/line/toy/0.json", diverged=[{"setting": "gamma=0.5", "seed": 1, "round": 17}])
     (folder / "notebooks").mkdir()
-    (folder / "notebooks" / "dfl.html").write_text("notebook")
+    (folder / "notebooks" / "toy.html").write_text("notebook")
     (folder / "assumed.json").write_text(
         json.dumps(
-            [{"study": "dfl", "key": "batch_size", "value": 20, "reason": HOSTILE, "shown": "dfl/theorem1, sa/nowhere"}]
+            [{"study": "toy", "key": "batch_size", "value": 20, "reason": HOSTILE, "shown": "toy/theorem1, third/nowhere"}]
         )
     )
     (folder / "errata.json").write_text(
-        json.dumps([{"study": "gifair", "place": "Table 2.2", "statement": "0.811", "reason": "the text says 0.801"}])
+        json.dumps([{"study": "other", "place": "Table 2.2", "statement": "0.811", "reason": "the text says 0.801"}])
     )
     failure = {
         "rule": "train",
-        "wildcards": {"experiment": "dfl/ring"},
+        "wildcards": {"experiment": "toy/ring"},
         "log_tail": "RuntimeError: " + HOSTILE,
     }
     (folder / "failures.json").write_text(json.dumps([failure]))

@@ -29,8 +29,8 @@ class Seen:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory) -> Path:
     folder = write_results(tmp_path_factory.mktemp("results") / "demo")
-    write_artefact(folder, "gifair/x&<b>y", title="An odd name")
-    return build_report(folder, folder / "report" / "index.html", scale="demo", studies=["dfl", "gifair"])
+    write_artefact(folder, "other/x&<b>y", title="An odd name")
+    return build_report(folder, folder / "report" / "index.html", scale="demo", studies=["toy", "other"])
 
 
 @pytest.fixture
@@ -78,23 +78,23 @@ def test_words_study_and_verdict_filter_the_claims(seen):
     everything = seen.rows()
     assert len(everything) == len(VERDICTS) + 1
     seen.page.fill("#filter-text", "statement 2.")
-    assert seen.rows() == ["dfl/claim_2"]
+    assert seen.rows() == ["toy/claim_2"]
     assert seen.page.inner_text("#filter-count") == f"1 of {len(everything)} claims"
     seen.page.fill("#filter-text", "no such words")
     assert seen.rows() == []
     seen.page.click("#filter-none button")
     assert seen.rows() == everything
     seen.page.select_option("#filter-verdict", "not tested")
-    assert seen.rows() == ["dfl/claim_4", "gifair/spread"]
-    seen.page.select_option("#filter-study", "gifair")
-    assert seen.rows() == ["gifair/spread"]
+    assert seen.rows() == ["toy/claim_4", "other/spread"]
+    seen.page.select_option("#filter-study", "other")
+    assert seen.rows() == ["other/spread"]
     seen.page.click("#filter-reset")
     assert seen.rows() == everything
 
 
 def test_a_number_of_the_summary_leads_to_its_claims(seen):
-    seen.page.click(".matrix a[data-study=dfl][data-verdict=direction]")
-    assert seen.rows() == ["dfl/claim_1"]
+    seen.page.click(".matrix a[data-study=toy][data-verdict=direction]")
+    assert seen.rows() == ["toy/claim_1"]
     assert seen.page.url.endswith("#ledger")
 
 
@@ -103,7 +103,7 @@ def test_columns_sort_both_ways(seen):
     verdict.locator("button").click()
     assert verdict.get_attribute("aria-sort") == "ascending"
     up = seen.rows()
-    assert up[:4] == [f"dfl/claim_{at}" for at in range(4)]
+    assert up[:4] == [f"toy/claim_{at}" for at in range(4)]
     verdict.locator("button").click()
     assert verdict.get_attribute("aria-sort") == "descending"
     assert seen.rows()[-1] == up[0]
@@ -117,10 +117,10 @@ def test_a_figure_is_enlarged_and_closed_by_keyboard(seen):
     page.keyboard.press("Enter")
     assert page.locator("#viewer").is_visible()
     title = page.inner_text("#viewer-title")
-    assert title == "Title of dfl/fig3"
+    assert title == "Title of toy/fig3"
     assert page.evaluate("document.getElementById('viewer-image').decode().then(() => true)")
     page.keyboard.press("ArrowRight")
-    assert page.inner_text("#viewer-title") == "Title of dfl/theorem1"
+    assert page.inner_text("#viewer-title") == "Title of toy/theorem1"
     page.keyboard.press("Escape")
     assert not page.locator("#viewer").is_visible()
 
@@ -148,26 +148,26 @@ def test_a_telephone_needs_no_sideways_scrolling(opened):
 
 
 def test_hostile_text_is_shown_as_text(seen):
-    row = seen.page.locator("[id='gifair/spread']")
+    row = seen.page.locator("[id='other/spread']")
     assert HOSTILE in row.locator("td").first.inner_text()
     assert seen.page.locator("main script, main b:has-text('&')").count() == 0
-    assert seen.page.locator("[id='artefact/gifair/x&<b>y']").count() == 1
+    assert seen.page.locator("[id='artefact/other/x&<b>y']").count() == 1
 
 
 def test_a_picture_can_be_taken_home(seen, tmp_path):
     with seen.page.expect_download() as waiting:
-        seen.page.click("a[download='dfl_fig3.svg']")
+        seen.page.click("a[download='toy_fig3.svg']")
     assert Path(waiting.value.path()).read_text() == SVG
     with seen.page.expect_download() as waiting:
-        seen.page.click("a[download='dfl_fig3.png']")
+        seen.page.click("a[download='toy_fig3.png']")
     assert base64.b64encode(Path(waiting.value.path()).read_bytes()).startswith(b"iVBORw0KGgo")
 
 
 def test_from_a_claim_to_its_figure_and_the_data(seen):
     page = seen.page
-    page.click("[id='dfl/claim_0'] a.see")
-    assert page.url.endswith("#artefact/dfl/fig3")
-    article = page.locator("[id='artefact/dfl/fig3']")
+    page.click("[id='toy/claim_0'] a.see")
+    assert page.url.endswith("#artefact/toy/fig3")
+    article = page.locator("[id='artefact/toy/fig3']")
     article.locator(".provenance summary").click()
     assert article.get_by_text("ab" * 32).first.is_visible()
 

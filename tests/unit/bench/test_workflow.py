@@ -13,12 +13,12 @@ from fedrepro.files import write_json
 
 def test_shares_are_of_the_time_of_all_cores(tmp_path):
     """Two cores for 10 s: training 0–8 s of which 7 s are rounds, a figure 8–10 s, nothing on the other core."""
-    for name, took, ended in (("train_algorithm/dfl/line/dfl/0-1", 8, 1008), ("render_artefact/dfl/fig1", 2, 1010)):
+    for name, took, ended in (("train_algorithm/toy/line/toy/0-1", 8, 1008), ("render_artefact/toy/fig1", 2, 1010)):
         path = tmp_path / "benchmarks" / f"{name}.tsv"
         path.parent.mkdir(parents=True)
         path.write_text(f"s\th:m:s\n{took}\t0:00:0{took}\n")
         os.utime(path, (ended, ended))
-    write_json(tmp_path / "runs" / "dfl" / "line" / "dfl" / "0-1.json", {"seconds": 7.0})
+    write_json(tmp_path / "runs" / "toy" / "line" / "toy" / "0-1.json", {"seconds": 7.0})
     table, wall = workflow.measure(tmp_path, cores=2)
     assert wall == 10
     assert table.set_index("rule")["share"].to_dict() == pytest.approx(

@@ -15,22 +15,33 @@ from fedrepro.core import parts
 from fedrepro.core.experiment import load_artefacts, load_experiment, load_experiments
 from fedrepro.core.study import load_studies
 from fedrepro.files import ROOT, read_yaml
-from tests.configs import EXPERIMENT, changed, write_yaml
+from tests.configs import EXPERIMENT, changed, write_config, write_study, write_yaml
 
-ABOUT = {"title": "The line", "source": "Fig. 3(a)", "scale": "smoke", "data": ["synthetic"], "seeds": 2}
+ABOUT = {"title": "The line", "source": "Fig. 3(b)", "scale": "smoke", "data": ["synthetic"], "seeds": 2}
+CLAIM = {
+    "id": "servers_agree",
+    "source": "§IV",
+    "statement": "They agree.",
+    "kind": "threshold",
+    "measured_on": "synthetic",
+    "ours": {"experiment": "line", "algorithm": "fedavg", "metric": "loss"},
+    "at_most": 1.0e-6,
+}
 
 
 @pytest.fixture
 def results(tmp_path, monkeypatch):
-    """results/smoke of a checkout whose dfl study has one run, one artefact and a ledger."""
+    """results/smoke of a checkout whose only study has one run, one artefact and a ledger."""
+    write_config(tmp_path)
+    write_yaml(tmp_path / "config" / "studies" / "toy" / "claims.yaml", {"study": "toy", "claims": [CLAIM]})
     folder = tmp_path / "results" / "smoke"
-    for name in ("artefacts/dfl", "ledgers", "runs/dfl/line/dfl", "logs/train_algorithm/dfl/line/dfl"):
+    for name in ("artefacts/toy", "ledgers", "runs/toy/line/fedavg", "logs/train_algorithm/toy/line/fedavg"):
         (folder / name).mkdir(parents=True)
-    (folder / "artefacts/dfl/fig3a.json").write_text(json.dumps({**ABOUT, "kind": "figure", "caption": "Both lines."}))
-    (folder / "artefacts/dfl/fig3a.csv").write_text("x,y\n1,2.34567\n")
-    (folder / "ledgers/dfl.csv").write_text(
+    (folder / "artefacts/toy/fig3b.json").write_text(json.dumps({**ABOUT, "kind": "figure", "caption": "Both lines."}))
+    (folder / "artefacts/toy/fig3b.csv").write_text("x,y\n1,2.34567\n")
+    (folder / "ledgers/toy.csv").write_text(
         "claim,study,source,kind,statement,published,ours,ci_low,ci_high,verdict,reason,data,scale,seeds\n"
-        "dfl/servers_agree,dfl,§IV,threshold,They agree.,,1e-7,0,2e-7,reproduced,far below,synthetic,smoke,2\n"
+        "toy/servers_agree,toy,§IV,threshold,They agree.,,1e-7,0,2e-7,reproduced,far below,synthetic,smoke,2\n"
     )
     run = {
         "shard": "0-1",
@@ -41,8 +52,9 @@ def results(tmp_path, monkeypatch):
         "federation_sha256": "cc33",
         "data": {"name": "dfl_line", "kind": "real", "sha256": "dd44", "found": {"files": {"line.csv": "ee55"}}},
     }
-    (folder / "runs/dfl/line/dfl/0-1.json").write_text(json.dumps(run))
+    (folder / "runs/toy/line/fedavg/0-1.json").write_text(json.dumps(run))
     monkeypatch.setattr(cli, "ROOT", tmp_path)
+    monkeypatch.setattr(cli, "CONFIG", tmp_path / "config")
     monkeypatch.chdir(tmp_path)
     return folder
 
@@ -80,47 +92,52 @@ def test_a_part_is_listed_with_the_first_sentence_of_its_module(capsys, monkeypa
     assert told(capsys, "list", "algorithms") == "algorithms:\n  mean  A method (thesis App. C): the mean of all.\n\n"
 
 
-def test_a_study_is_listed_with_its_experiments_claims_and_paper(capsys, monkeypatch):
+def test_a_study_is_listed_with_its_experiments_claims_and_paper(capsys, results):
+    assert "  toy  1 experiments, 1 claims: Toys (Toys 2020)\n" in told(capsys, "list", "studies")
+
+
+def test_every_study_is_listed_with_its_experiments_claims_and_paper(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
-    study = load_studies(ROOT / "config")["dfl"]
-    claims = len(read_yaml(study.folder / "claims.yaml")["claims"])
-    experiments = len(load_experiments(ROOT / "config", "smoke", "dfl"))
-    assert f"{experiments} experiments, {claims} claims: {study.paper}\n" in told(capsys, "list", "studies")
+    out = told(capsys, "list", "studies")
+    for name, study in load_studies(ROOT / "config").items():
+        claims = len(read_yaml(study.folder / "claims.yaml")["claims"])
+        experiments = len(load_experiments(ROOT / "config", "smoke", name))
+        assert f"{experiments} experiments, {claims} claims: {study.paper}\n" in out
 
 
 def test_a_picture_is_told_by_its_place_and_a_table_is_shown(capsys, results):
-    out = told(capsys, "show", "dfl/fig3a")
-    assert out.startswith("The line (Fig. 3(a))\nscale smoke · data: synthetic · 2 seeds\n")
-    assert "picture: results/smoke/artefacts/dfl/fig3a.png\n" in out
+    out = told(capsys, "show", "toy/fig3b")
+    assert out.startswith("The line (Fig. 3(b))\nscale smoke · data: synthetic · 2 seeds\n")
+    assert "picture: results/smoke/artefacts/toy/fig3b.png\n" in out
     assert "(1 rows: x, y)" in out
-    (results / "artefacts/dfl/fig3a.json").write_text(json.dumps({**ABOUT, "kind": "table", "caption": "Both."}))
-    out = told(capsys, "show", "dfl/fig3a", "--in", str(results))
+    (results / "artefacts/toy/fig3b.json").write_text(json.dumps({**ABOUT, "kind": "table", "caption": "Both."}))
+    out = told(capsys, "show", "toy/fig3b", "--in", str(results))
     assert " x     y\n 1 2.346\n" in out
     assert out.endswith("\nBoth.\n")
 
 
 def test_the_newest_results_are_shown_and_the_reference_last(capsys, results, tmp_path):
     for name, seconds in (("demo", 100), ("reference", 1e6)):
-        folder = tmp_path / "results" / name / "artefacts" / "dfl"
+        folder = tmp_path / "results" / name / "artefacts" / "toy"
         folder.mkdir(parents=True)
-        (folder / "fig3a.csv").write_text("x\n1\n")
-        (folder / "fig3a.json").write_text(json.dumps({**ABOUT, "scale": name, "kind": "table", "caption": ""}))
-        later = (results / "artefacts/dfl/fig3a.json").stat().st_mtime + seconds
-        os.utime(folder / "fig3a.json", (later, later))
-    assert "scale demo" in told(capsys, "show", "dfl/fig3a")
+        (folder / "fig3b.csv").write_text("x\n1\n")
+        (folder / "fig3b.json").write_text(json.dumps({**ABOUT, "scale": name, "kind": "table", "caption": ""}))
+        later = (results / "artefacts/toy/fig3b.json").stat().st_mtime + seconds
+        os.utime(folder / "fig3b.json", (later, later))
+    assert "scale demo" in told(capsys, "show", "toy/fig3b")
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("show", "dfl/fig3c"), "artefact 'dfl/fig3c' is unknown; did you mean 'dfl/fig3"),
-        (("show", "dfl/fig1"), "there is no result of dfl/fig1 yet: `make reproduce ONLY=dfl/fig1` makes it"),
-        (("show", "dfl/fig1", "--in", "nowhere"), "nowhere: has no dfl/fig1"),
+        (("show", "toy/fig3c"), "artefact 'toy/fig3c' is unknown; did you mean 'toy/fig3b'?"),
+        (("show", "toy/fig1"), "there is no result of toy/fig1 yet: `make reproduce ONLY=toy/fig1` makes it"),
+        (("show", "toy/fig1", "--in", "nowhere"), "nowhere: has no toy/fig1"),
         (("why", "xyz/a"), "study 'xyz' is unknown"),
-        (("why", "dfl"), "claim 'dfl' is unknown; dfl has: "),
-        (("why", "dfl/servers_agre"), "claim 'dfl/servers_agre' is unknown; did you mean 'servers_agree'?"),
+        (("why", "toy"), "claim 'toy' is unknown; toy has: "),
+        (("why", "toy/servers_agre"), "claim 'toy/servers_agre' is unknown; did you mean 'servers_agree'?"),
         (("status", "--in", "nowhere"), "nowhere: there is no such folder"),
-        (("status", "dlf"), "study 'dlf' is unknown; did you mean 'dfl'?"),
+        (("status", "tyo"), "study 'tyo' is unknown; did you mean 'toy'?"),
     ],
 )
 def test_wrong_names_get_one_line(capsys, results, arguments, says):
@@ -130,11 +147,11 @@ def test_wrong_names_get_one_line(capsys, results, arguments, says):
 
 
 def test_the_chain_from_a_claim_to_the_data(capsys, results):
-    out = told(capsys, "why", "dfl/servers_agree").splitlines()
-    assert out[0] == "dfl/servers_agree (§IV): reproduced"
+    out = told(capsys, "why", "toy/servers_agree").splitlines()
+    assert out[0] == "toy/servers_agree (§IV): reproduced"
     assert "  published – · ours 1e-7 [0, 2e-7] · 2 seeds · smoke" in out
     assert out[-7:] == [
-        "run runs/dfl/line/dfl/0-1.json",
+        "run runs/toy/line/fedavg/0-1.json",
         "  seeds 0-1 · 1.5 s · commit c0ffeec0ffee",
         "  config aa11",
         "  code   bb22",
@@ -145,20 +162,17 @@ def test_the_chain_from_a_claim_to_the_data(capsys, results):
 
 
 def test_status_of_jobs(capsys, results):
-    jobs = [f"{e.id}/{a}" for e in load_experiments(ROOT / "config", "smoke").values() for a in e.spec["algorithms"]]
-    mine = sum(job.startswith("dfl/") for job in jobs)
-    out = told(capsys, "status", "dfl")
-    assert f"dfl      training: 1 done, {mine - 1} waiting · 1 of " in out
-    assert "· judged" in out
+    out = told(capsys, "status", "toy")
+    assert "toy      training: 1 done, 1 waiting · 1 of 2 artefacts · judged\n" in out
     assert out.endswith("report: not yet\n")
-    (results / "runs/dfl/line/dfl/0-1.json").unlink()
-    log = results / "logs/train_algorithm/dfl/line/dfl/0-1.log"
+    (results / "runs/toy/line/fedavg/0-1.json").unlink()
+    log = results / "logs/train_algorithm/toy/line/fedavg/0-1.log"
     log.write_text("calibrating\nround 3/6\n")
-    assert "\n  running: dfl/line/dfl/0-1\n    round 3/6\n" in told(capsys, "status", "dfl")
+    assert "\n  running: toy/line/fedavg/0-1\n    round 3/6\n" in told(capsys, "status", "toy")
     os.utime(log, (0, 0))
-    assert "\n  stopped: dfl/line/dfl/0-1\n    round 3/6\n" in told(capsys, "status", "dfl")
+    assert "\n  stopped: toy/line/fedavg/0-1\n    round 3/6\n" in told(capsys, "status", "toy")
     log.write_text("round 3/6\nerror: no such data\n")
-    assert "\n  failed: dfl/line/dfl/0-1\n    round 3/6\n    error: no such data\n" in told(capsys, "status")
+    assert "\n  failed: toy/line/fedavg/0-1\n    round 3/6\n    error: no such data\n" in told(capsys, "status")
 
 
 def test_status_before_anything_ran(capsys, tmp_path, monkeypatch):
@@ -175,7 +189,7 @@ def test_a_closed_pipe_is_no_error():
 
 
 def test_an_experiments_settings_are_shown_with_their_places(capsys, monkeypatch, tmp_path):
-    folder = tmp_path / "config" / "experiments" / "dfl"
+    folder = write_study(tmp_path / "config", "toy") / "experiments"
     write_yaml(folder / "_base.yaml", EXPERIMENT)
     ring = 'extends: _base\nid: "ring_{x}"\nfor_each: {x: [7]}\nrounds: "{x}"\nscales: {smoke: {seeds: 3}}\n'
     write_yaml(folder / "ring.yaml", ring)
@@ -183,21 +197,21 @@ def test_an_experiments_settings_are_shown_with_their_places(capsys, monkeypatch
     monkeypatch.setattr(cli, "CONFIG", tmp_path / "config")
     rows = {}
     for scale in (None, "smoke", "paper"):
-        lines = told(capsys, "show", "dfl/ring_7", "--config", *(["--scale", scale] if scale else [])).splitlines()
+        lines = told(capsys, "show", "toy/ring_7", "--config", *(["--scale", scale] if scale else [])).splitlines()
         rows[scale] = [tuple(line.rsplit("  ", 1)) if ".yaml" in line else (line, "") for line in lines]
         rows[scale] = [(setting.rstrip(), place) for setting, place in rows[scale]]
         content = yaml.safe_load("\n".join(setting for setting, _ in rows[scale]))
         whole = {**changed(EXPERIMENT, {"rounds": 7, "scales.smoke.seeds": 3}), "title": "A line"}
         if scale:
-            assert content == load_experiment(tmp_path / "config", "dfl/ring_7", scale).spec
+            assert content == load_experiment(tmp_path / "config", "toy/ring_7", scale).spec
         else:
             assert content == whole
     number = 1 + (folder / "_base.yaml").read_text().splitlines().index("seeds: 6")
-    assert ("rounds: 7", "config/experiments/dfl/ring.yaml:3") in rows[None]
-    assert ("seeds: 6", f"config/experiments/dfl/_base.yaml:{number}") in rows["paper"]
-    assert ("seeds: 3", "config/experiments/dfl/ring.yaml:5") in rows["smoke"]
-    assert ("seeds_per_job: 3", "config/experiments/dfl/ring.yaml:5") in rows["smoke"]  # no more than there are seeds
+    assert ("rounds: 7", "config/studies/toy/experiments/ring.yaml:3") in rows[None]
+    assert ("seeds: 6", f"config/studies/toy/experiments/_base.yaml:{number}") in rows["paper"]
+    assert ("seeds: 3", "config/studies/toy/experiments/ring.yaml:5") in rows["smoke"]
+    assert ("seeds_per_job: 3", "config/studies/toy/experiments/ring.yaml:5") in rows["smoke"]  # at most the number of seeds
     assert ("dataset:", "") in rows["smoke"]
-    assert "did you mean 'ring_7'?" in told(capsys, "show", "dfl/ring_8", "--config", code=1)
-    assert "did you mean 'demo'?" in told(capsys, "show", "dfl/ring_7", "--config", "--scale", "dem", code=1)
-    assert "--scale is possible with --config only" in told(capsys, "show", "dfl/fig3a", "--scale", "demo", code=1)
+    assert "did you mean 'ring_7'?" in told(capsys, "show", "toy/ring_8", "--config", code=1)
+    assert "did you mean 'demo'?" in told(capsys, "show", "toy/ring_7", "--config", "--scale", "dem", code=1)
+    assert "--scale is possible with --config only" in told(capsys, "show", "toy/fig3b", "--scale", "demo", code=1)

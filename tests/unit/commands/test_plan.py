@@ -20,7 +20,7 @@ def test_gradient_steps_by_hand():
 
 
 def test_gradient_steps_of_sampled_clients_in_epochs():
-    # two of the four clients; six samples in batches of four are two steps an epoch, three epochs
+    # two of the four clients; six samples in batches of four are two steps per epoch, three epochs
     changes = {"participation.clients": 2, "local": {"epochs": 3, "batch": 4}}
     assert plan.gradient_steps(experiment(changes), "fedavg", seeds=1) == 3 * 2 * (3 * 2)
 
@@ -51,12 +51,12 @@ def test_the_arithmetic_of_a_step_by_hand():
 def test_a_pace_is_slowed_down_by_a_larger_network_and_never_sped_up():
     known = plan.Known(seconds=8.0, steps=100, runs=2, flops=1e9)
     assert known.seconds_of(50, 2, flops=1e9, rate=10.0) == 4.0
-    # 2 GFLOP more a step, 10 a second
+    # 2 GFLOP more per step, 10 GFLOP per second
     assert known.seconds_of(50, 2, flops=3e9, rate=10.0) == pytest.approx(4.0 + 50 * 0.2)
     assert known.seconds_of(50, 2, flops=1e8, rate=10.0) == 4.0
 
 
-def test_a_method_without_rounds_takes_its_time_a_run():
+def test_a_method_without_rounds_takes_its_time_per_run():
     assert plan.Known(seconds=8.0, steps=0, runs=2, flops=0.0).seconds_of(0, 30, flops=0.0, rate=10.0) == 120.0
 
 
@@ -68,7 +68,7 @@ def layout(tmp_path, monkeypatch):
 
 def manifest(steps: int, seconds: float, resumed: int | None = None) -> dict:
     known = {
-        "experiment": "dfl/line",
+        "experiment": "toy/line",
         "algorithm": "fedavg",
         "scale": "smoke",
         "seeds": [0],
@@ -78,7 +78,7 @@ def manifest(steps: int, seconds: float, resumed: int | None = None) -> dict:
 
 
 def test_an_estimate_takes_the_pace_of_the_largest_whole_run(layout, tmp_path):
-    runs = tmp_path / "results" / "smoke" / "runs" / "dfl" / "line" / "fedavg"
+    runs = tmp_path / "results" / "smoke" / "runs" / "toy" / "line" / "fedavg"
     write_json(runs / "0-1.json", manifest(1000, 10.0))
     write_json(runs / "2-3.json", manifest(10000, 20.0))
     write_json(runs / "4-5.json", manifest(90000, 6.0, resumed=7))
@@ -86,8 +86,8 @@ def test_an_estimate_takes_the_pace_of_the_largest_whole_run(layout, tmp_path):
     jobs = {j.algorithm: j for j in plan.training_jobs(layout, list(layout.experiments.values()), rate=10.0)}
     assert jobs["fedavg"].measured
     assert jobs["fedavg"].seconds == pytest.approx(plan.START + 120 / 500)
-    assert not jobs["dfl"].measured
-    assert jobs["dfl"].seconds == pytest.approx(plan.START + 120 / plan.UNKNOWN_LINEAR_PACE)
+    assert not jobs["fedpd"].measured
+    assert jobs["fedpd"].seconds == pytest.approx(plan.START + 120 / plan.UNKNOWN_LINEAR_PACE)
 
 
 def test_gpu_seconds_are_those_of_the_arithmetic_or_of_the_steps():
@@ -102,14 +102,14 @@ def test_a_core_computes_something():
 
 
 def test_disk_by_what_earlier_runs_wrote(layout, tmp_path):
-    e = layout.experiments["dfl/line"]
+    e = layout.experiments["toy/line"]
     empty = costs.Sizes.found(tmp_path / "results")
     # rounds 0, 2, 3 of 2 seeds; 24 samples in each of 2 seeds
     assert empty.run(e, "fedavg", seeds=2) == 3 * 2 * costs.EVALUATION_BYTES
     assert empty.data([e, e]) == 2 * 24 * costs.SAMPLE_BYTES
     demo = tmp_path / "results" / "demo"
-    run = demo / "runs" / "dfl" / "line" / "fedavg" / "0-3.json"
-    about = {"experiment": "dfl/line", "algorithm": "fedavg", "scale": "demo", "seeds": [0, 1, 2, 3]}
+    run = demo / "runs" / "toy" / "line" / "fedavg" / "0-3.json"
+    about = {"experiment": "toy/line", "algorithm": "fedavg", "scale": "demo", "seeds": [0, 1, 2, 3]}
     write_json(run, {**about, "config": {**e.spec, "rounds": 8}})  # rounds 0, 2, …, 8 of 4 seeds
     run.with_suffix(".parquet").write_bytes(bytes(5 * 4 * 70))
     data = demo / "data" / "dfl_line-1" / "0-3.json"
@@ -117,7 +117,7 @@ def test_disk_by_what_earlier_runs_wrote(layout, tmp_path):
     data.with_suffix(".npz").write_bytes(bytes(4 * 25 * 16))
     found = costs.Sizes.found(tmp_path / "results")
     assert found.run(e, "fedavg", seeds=2) == 3 * 2 * 70
-    assert found.run(e, "dfl", seeds=2) == empty.run(e, "dfl", seeds=2)
+    assert found.run(e, "fedpd", seeds=2) == empty.run(e, "fedpd", seeds=2)
     assert found.data([e]) == 2 * 24 * 16
 
 
@@ -137,5 +137,5 @@ def test_wrong_input_is_one_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert plan.main(["scale=smok"]) == 1
     assert capsys.readouterr().err.strip().endswith("scale: 'smok' is unknown; did you mean 'smoke'?")
-    assert plan.main(["only=dfl/fig3b"]) == 0
-    assert "dfl/line" in capsys.readouterr().out
+    assert plan.main(["only=toy/fig3b"]) == 0
+    assert "toy/line" in capsys.readouterr().out

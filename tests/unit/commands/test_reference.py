@@ -11,13 +11,12 @@ import pytest
 from PIL import Image
 
 from fedrepro.commands import reference
-from fedrepro.core.experiment import load_experiments
 from fedrepro.errors import UserError
-from fedrepro.files import ROOT
+from tests.configs import write_config, write_study
 
 LEDGER = {
-    "claim": "dfl/a",
-    "study": "dfl",
+    "claim": "toy/a",
+    "study": "toy",
     "source": "§IV",
     "kind": "value",
     "statement": "It is 2.",
@@ -33,7 +32,7 @@ LEDGER = {
 }
 
 
-(SHARD,) = load_experiments(ROOT / "config", "demo", "dfl")["dfl/line"].shards()
+SHARD = "0-3"  # the first four of six seeds
 COLOURS = np.array([[255, 255, 255], [0, 0, 0], [31, 119, 180], [214, 39, 40]], dtype=np.uint8)
 OLDER = "0-99"  # a job from an older division of the seeds
 
@@ -44,47 +43,49 @@ def ledger(**changes) -> pd.DataFrame:
 
 @pytest.fixture
 def results(tmp_path):
-    """A results/<scale> folder with one study."""
+    """A results/<scale> folder with one study, and config/ with two."""
+    write_config(tmp_path)
+    write_study(tmp_path / "config", "other")
     folder = tmp_path / "demo"
-    for name in ("ledgers", "artefacts/dfl", "runs/dfl/line/dfl", "tables/dfl", "notebooks"):
+    for name in ("ledgers", "artefacts/toy", "runs/toy/line/fedavg", "tables/toy", "notebooks"):
         (folder / name).mkdir(parents=True)
-    ledger().to_csv(folder / "ledgers" / "dfl.csv", index=False)
+    ledger().to_csv(folder / "ledgers" / "toy.csv", index=False)
     ledger().to_csv(folder / "ledger.csv", index=False)
-    about = {"artefact": "dfl/fig1", "study": "dfl", "title": "t", "kind": "table", "source": "Fig. 1", "scale": "demo"}
-    (folder / "artefacts/dfl/fig1.json").write_text(json.dumps(about))
-    (folder / "artefacts/dfl/fig1.csv").write_text("a,b\n1,2\n")
-    (folder / "artefacts/dfl/fig1.png").write_text("a picture of a table")
+    about = {"artefact": "toy/fig1", "study": "toy", "title": "t", "kind": "table", "source": "Fig. 1", "scale": "demo"}
+    (folder / "artefacts/toy/fig1.json").write_text(json.dumps(about))
+    (folder / "artefacts/toy/fig1.csv").write_text("a,b\n1,2\n")
+    (folder / "artefacts/toy/fig1.png").write_text("a picture of a table")
     for shard in (SHARD, OLDER):
-        about = {"experiment": "dfl/line", "scale": "demo", "shard": shard}
-        (folder / f"runs/dfl/line/dfl/{shard}.json").write_text(json.dumps(about))
-    (folder / f"runs/dfl/line/dfl/{SHARD}.parquet").write_text("large")
-    (folder / "tables/dfl/line.parquet").write_text("large")
-    (folder / "notebooks/dfl.html").write_text("<p>")
+        about = {"experiment": "toy/line", "scale": "demo", "shard": shard}
+        (folder / f"runs/toy/line/fedavg/{shard}.json").write_text(json.dumps(about))
+    (folder / f"runs/toy/line/fedavg/{SHARD}.parquet").write_text("large")
+    (folder / "tables/toy/line.parquet").write_text("large")
+    (folder / "notebooks/toy.html").write_text("<p>")
     return folder
 
 
 @pytest.fixture
 def kept(results, tmp_path):
     folder = tmp_path / "reference"
-    reference.keep(results, ["dfl"], folder, ROOT / "config")
+    reference.keep(results, ["toy"], folder, tmp_path / "config")
     return folder
 
 
 def test_kept_are_verdicts_artefacts_manifests_and_no_large_file(kept):
     files = {str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file()}
     assert files == {
-        "artefacts/dfl/fig1.csv",
-        "artefacts/dfl/fig1.json",
+        "artefacts/toy/fig1.csv",
+        "artefacts/toy/fig1.json",
         "assumed.json",
         "errata.json",
         "ledger.csv",
-        "ledgers/dfl.csv",
+        "ledgers/toy.csv",
         "report/index.html",
-        f"runs/dfl/line/dfl/{SHARD}.json",
+        f"runs/toy/line/fedavg/{SHARD}.json",
     }
-    assert pd.read_csv(kept / "ledger.csv")["claim"].tolist() == ["dfl/a"]
-    assert "dfl/a" in (kept / "report" / "index.html").read_text()
-    assert reference.scales(kept) == {"dfl": "demo"}
+    assert pd.read_csv(kept / "ledger.csv")["claim"].tolist() == ["toy/a"]
+    assert "toy/a" in (kept / "report" / "index.html").read_text()
+    assert reference.scales(kept) == {"toy": "demo"}
 
 
 def test_a_picture_is_kept_in_fewer_colours_and_looks_the_same():
@@ -97,18 +98,18 @@ def test_a_picture_is_kept_in_fewer_colours_and_looks_the_same():
 
 
 def test_what_a_study_no_longer_has_goes(kept, results, tmp_path):
-    (results / "artefacts/dfl/fig1.csv").rename(results / "artefacts/dfl/fig2.csv")
-    reference.keep(results, ["dfl"], kept, ROOT / "config")
-    assert [path.name for path in kept.glob("artefacts/dfl/*.csv")] == ["fig2.csv"]
+    (results / "artefacts/toy/fig1.csv").rename(results / "artefacts/toy/fig2.csv")
+    reference.keep(results, ["toy"], kept, tmp_path / "config")
+    assert [path.name for path in kept.glob("artefacts/toy/*.csv")] == ["fig2.csv"]
 
 
 @pytest.mark.parametrize(
-    ("study", "says"), [("dlf", "study 'dlf' is unknown; did you mean 'dfl'?"), ("sa", "there is no ledger of sa")]
+    ("study", "says"), [("tyo", "study 'tyo' is unknown; did you mean 'toy'?"), ("other", "there is no ledger of other")]
 )
 def test_nothing_is_kept_of_a_study_that_is_not_there(kept, results, tmp_path, study, says):
     before = sorted(kept.rglob("*"))
     with pytest.raises(UserError, match=says):
-        reference.keep(results, ["dfl", study], kept, ROOT / "config")
+        reference.keep(results, ["toy", study], kept, tmp_path / "config")
     assert sorted(kept.rglob("*")) == before
 
 
@@ -117,9 +118,9 @@ def test_nothing_is_kept_of_a_study_that_is_not_there(kept, results, tmp_path, s
     [
         ({}, []),
         ({"ours": 2.19}, []),  # within the half-width, 0.1
-        ({"ours": 2.21}, ["dfl/a: ours is 2.21, was 2.1"]),
-        ({"verdict": "direction"}, ["dfl/a: direction, was reproduced (ours 2.1, was 2.1)"]),
-        ({"ours": float("nan")}, ["dfl/a: ours is nan, was 2.1"]),
+        ({"ours": 2.21}, ["toy/a: ours is 2.21, was 2.1"]),
+        ({"verdict": "direction"}, ["toy/a: direction, was reproduced (ours 2.1, was 2.1)"]),
+        ({"ours": float("nan")}, ["toy/a: ours is nan, was 2.1"]),
         ({"ours": 9.0, "kind": "threshold"}, []),  # the verdict decides
         ({"ours": 9.0, "scale": "paper"}, []),  # another scale: no comparison
         ({"ours": 9.0, "data": "standin"}, []),
@@ -141,26 +142,26 @@ def test_a_fresh_run_is_checked_with_its_artefacts(kept, results):
     told, found = reference.check(results, kept)
     assert found == []
     assert told.startswith("1 of 1 claims were compared")
-    assert "(dfl demo)" in told
-    (results / "artefacts/dfl/fig1.csv").write_text("a,c\n1,2\n")
-    assert reference.check(results, kept)[1] == ["artefacts/dfl/fig1.csv: has other columns"]
-    (results / "artefacts/dfl/fig1.csv").unlink()
-    pd.concat([ledger(), ledger(claim="dfl/new")]).to_csv(results / "ledger.csv", index=False)
+    assert "(toy demo)" in told
+    (results / "artefacts/toy/fig1.csv").write_text("a,c\n1,2\n")
+    assert reference.check(results, kept)[1] == ["artefacts/toy/fig1.csv: has other columns"]
+    (results / "artefacts/toy/fig1.csv").unlink()
+    pd.concat([ledger(), ledger(claim="toy/new")]).to_csv(results / "ledger.csv", index=False)
     assert reference.check(results, kept)[1] == [
-        "artefacts/dfl/fig1.csv: is missing",
-        "dfl/new: is not in the reference",
+        "artefacts/toy/fig1.csv: is missing",
+        "toy/new: is not in the reference",
     ]
 
 
 def test_the_last_bench_takes_the_place_of_an_older_one_and_is_on_the_page(kept, tmp_path):
     bench = tmp_path / "bench"
     with pytest.raises(UserError, match=r"there is no engine\.csv"):
-        reference.keep_bench(bench, kept, ROOT / "config")
+        reference.keep_bench(bench, kept, tmp_path / "config")
     bench.mkdir()
     (bench / "engine.csv").write_text("case,system,ratio\nsoftmax,pfl,27.34\n")
     (kept / "bench").mkdir()
     (kept / "bench" / "older.csv").touch()
-    reference.keep_bench(bench, kept, ROOT / "config")
+    reference.keep_bench(bench, kept, tmp_path / "config")
     assert [path.name for path in (kept / "bench").iterdir()] == ["engine.csv"]
     assert "27.34" in (kept / "report" / "index.html").read_text()
 

@@ -6,18 +6,18 @@ import pandas as pd
 import pytest
 
 from fedrepro.commands.summary import summary, with_summary
-from fedrepro.core.study import load_studies
-from fedrepro.files import ROOT
+from tests.configs import write_config
 
 LEDGER = pd.DataFrame(
-    {"study": ["dfl"] * 3, "scale": ["demo"] * 3, "verdict": ["reproduced", "not tested", "reproduced"]}
+    {"study": ["toy"] * 3, "scale": ["demo"] * 3, "verdict": ["reproduced", "not tested", "reproduced"]}
 )
 
 
-def test_one_row_per_study_and_one_column_per_verdict():
-    head, _, row = summary(LEDGER).splitlines()
+def test_one_row_per_study_and_one_column_per_verdict(tmp_path):
+    write_config(tmp_path)
+    head, _, row = summary(LEDGER, tmp_path / "config").splitlines()
     assert head.endswith("| reproduced | direction | not reproduced | contradicted by the source | not tested |")
-    assert row == f"| `dfl` | {load_studies(ROOT / 'config')['dfl'].paper} | demo | 2 | 0 | 0 | 0 | 1 |"
+    assert row == "| `toy` | Toys (Toys 2020) | demo | 2 | 0 | 0 | 0 | 1 |"
 
 
 def test_only_the_place_between_the_marks_changes():

@@ -24,30 +24,30 @@ model:
   name: linear # assumed: neither loss nor start is named
 rounds: 200 # §IV speaks of 160
 algorithms:
-  dfl:
+  toy:
     variants:
       no fault: {servers: 5} # assumed: five
 """
 
 
 def test_every_assumption_is_listed_once_with_its_full_key_and_what_varies_it(tmp_path):
-    names = ("dfl/experiments/line", "dfl/experiments/ring", "sa/experiments/toy")
-    line, ring, toy = (tmp_path / f"{name}.yaml" for name in names)
+    names = ("toy/experiments/line", "toy/experiments/ring", "other/experiments/few")
+    line, ring, few = (tmp_path / f"{name}.yaml" for name in names)
     write_yaml(line, FILE)
     write_yaml(ring, "dataset:\n  noise: 0.5 # assumed: the paper gives none\n")
-    write_yaml(toy, "rounds: 3 # assumed: few\n")
+    write_yaml(few, "rounds: 3 # assumed: few\n")
     varied = "a: {varies: [noise, deep.er]}\nb: {varies: [dataset.noise]}\nc: {}\n"
-    write_yaml(tmp_path / "dfl" / "artefacts.yaml", varied)
-    found = assumed_settings([toy, ring, line])
+    write_yaml(tmp_path / "toy" / "artefacts.yaml", varied)
+    found = assumed_settings([few, ring, line])
     assert [(f["study"], f["key"], f["value"], f["reason"]) for f in found] == [
-        ("dfl", "dataset.noise", "0.5", "the paper gives none"),
-        ("dfl", "dataset.deep.er", "[1, 2]", "two of them"),
-        ("dfl", "model.name", "linear", "neither loss nor start is named"),
-        ("dfl", "algorithms.dfl.variants.no fault", "{servers: 5}", "five"),
-        ("sa", "rounds", "3", "few"),
+        ("other", "rounds", "3", "few"),
+        ("toy", "dataset.noise", "0.5", "the paper gives none"),
+        ("toy", "dataset.deep.er", "[1, 2]", "two of them"),
+        ("toy", "model.name", "linear", "neither loss nor start is named"),
+        ("toy", "algorithms.toy.variants.no fault", "{servers: 5}", "five"),
     ]
-    assert [f["experiments"] for f in found] == ["line, ring", "line", "line", "line", "toy"]
-    assert [f["shown"] for f in found] == ["dfl/a, dfl/b", "dfl/a", "", "", ""]
+    assert [f["experiments"] for f in found] == ["few", "line, ring", "line", "line", "line"]
+    assert [f["shown"] for f in found] == ["", "toy/a, toy/b", "toy/a", "", ""]
     assert assumed_settings([]) == []
 
 
@@ -59,7 +59,7 @@ dataset:
   noise: 0.50 # assumed: none is given
   size: 3 # assumed: small
 algorithms: # assumed: both
-  dfl: {servers: 5, steps: 1.0e-4} # assumed: five
+  toy: {servers: 5, steps: 1.0e-4} # assumed: five
 """
     own = """\
 extends: _base
@@ -73,9 +73,9 @@ rounds: "{count}" # assumed: enough
 dataset:
   size: 4
 algorithms:
-  dfl: {steps: 2}
+  toy: {steps: 2}
 """
-    folder = tmp_path / "experiments" / "dfl"
+    folder = tmp_path / "toy" / "experiments"
     write_yaml(folder / "_base.yaml", base)
     write_yaml(folder / "both.yaml", own)
     found = assumed_settings(folder.glob("*.yaml"))
@@ -84,7 +84,7 @@ algorithms:
         ("rounds", "10", "enough", "plain"),
         ("rounds", "20", "twice as many", "other"),
         ("algorithms", "", "both", "other, plain"),
-        ("algorithms.dfl", "{servers: 5, steps: 2}", "five", "other, plain"),
+        ("algorithms.toy", "{servers: 5, steps: 2}", "five", "other, plain"),
     }
     assert assumed_settings([folder / "both.yaml"]) == found  # a base need not be among the files
     assert assumed_settings([folder / "_base.yaml"]) == []
@@ -100,23 +100,23 @@ def test_what_an_artefact_varies_is_an_assumption(study):
 
 
 def test_errata_are_what_the_source_contradicts_and_what_is_listed(tmp_path):
-    ledger, listed, other = (tmp_path / name for name in ("ledger.csv", "dfl/errata.yaml", "sa/errata.yaml"))
+    ledger, listed, other = (tmp_path / name for name in ("ledger.csv", "toy/errata.yaml", "other/errata.yaml"))
     folders = [listed.parent, other.parent]
     assert errata(ledger, folders) == []
     columns = ["study", "source", "statement", "verdict", "reason"]
     verdicts = [
-        ("dfl", "§IV", "It is so.", "contradicted by the source", "3 ≠ 2"),
-        ("dfl", "§V", "It is so too.", "reproduced", "2 = 2"),
+        ("toy", "§IV", "It is so.", "contradicted by the source", "3 ≠ 2"),
+        ("toy", "§V", "It is so too.", "reproduced", "2 = 2"),
     ]
     pd.DataFrame(verdicts, columns=columns).to_csv(ledger, index=False)
-    judged = {"study": "dfl", "place": "§IV", "statement": "It is so.", "reason": "3 ≠ 2"}
+    judged = {"study": "toy", "place": "§IV", "statement": "It is so.", "reason": "3 ≠ 2"}
     assert errata(ledger, folders) == errata(ledger, []) == [judged]
     entry = {"place": "eq. (1)", "statement": "i = 1, …, N", "reason": "the clients are L"}
     write_yaml(listed, [entry])
     write_yaml(other, [entry])
-    assert errata(ledger, folders) == [judged, {"study": "dfl", **entry}]  # sa was not run
+    assert errata(ledger, folders) == [judged, {"study": "toy", **entry}]  # the other study was not run
     write_yaml(listed, [{"place": "x"}])
-    with pytest.raises(UserError, match=r"dfl/errata\.yaml: 0: 'statement' is missing"):
+    with pytest.raises(UserError, match=r"toy/errata\.yaml: 0: 'statement' is missing"):
         errata(ledger, folders)
 
 

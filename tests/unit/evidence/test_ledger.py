@@ -20,16 +20,16 @@ from fedrepro.evidence import expressions as arithmetic
 from fedrepro.evidence import intervals, ledger, quantities
 from fedrepro.evidence.claim_files import load_claims, quantities_of
 
-OURS = {"experiment": "line", "algorithm": "dfl", "metric": "loss"}
+OURS = {"experiment": "line", "algorithm": "toy", "metric": "loss"}
 OTHER = {**OURS, "algorithm": "fedavg"}
 COMMON = {"id": "c", "source": "Fig. 1", "statement": "It is so.", "measured_on": "synthetic"}
 
 
-def runs(values, algorithm="dfl", **columns) -> pd.DataFrame:
+def runs(values, algorithm="toy", **columns) -> pd.DataFrame:
     """A tidy table with one row per seed; a value that is None is a diverged run."""
     table = pd.DataFrame(
         {
-            "experiment": "dfl/line",
+            "experiment": "toy/line",
             "algorithm": algorithm,
             "setting": "",
             "seed": range(len(values)),
@@ -65,14 +65,14 @@ def grid(per_seed, gammas, **columns) -> pd.DataFrame:
 def verdict_of(claim, *tables, published=None, scale="demo", **columns) -> pd.Series:
     """The only row of the ledger of one claim over one table, with checks that hold for every claim."""
     table = pd.concat(tables, ignore_index=True).assign(**columns) if tables else None
-    claims = {"study": "dfl", "claims": [{**COMMON, **claim}]}
-    result = ledger.judge(claims, {} if table is None else {"dfl/line": table}, published, scale)
+    claims = {"study": "toy", "claims": [{**COMMON, **claim}]}
+    result = ledger.judge(claims, {} if table is None else {"toy/line": table}, published, scale)
     assert list(result.columns) == ledger.COLUMNS
     assert len(result) == 1
     row = result.iloc[0]
     assert row["verdict"] in ledger.VERDICTS
     assert row["reason"]
-    assert row["claim"] == "dfl/c"
+    assert row["claim"] == "toy/c"
     return row
 
 
@@ -124,8 +124,8 @@ def test_every_claim_has_a_row_in_file_order():
         {**COMMON, **value(ours={**OURS, "metric": "nothing"}), "id": "a"},
         {**COMMON, **consistency(), "id": "m"},
     ]
-    result = ledger.judge({"study": "dfl", "claims": claims}, {"dfl/line": runs([160, 160])}, None, "smoke")
-    assert result["claim"].tolist() == ["dfl/z", "dfl/a", "dfl/m"]
+    result = ledger.judge({"study": "toy", "claims": claims}, {"toy/line": runs([160, 160])}, None, "smoke")
+    assert result["claim"].tolist() == ["toy/z", "toy/a", "toy/m"]
     assert result["verdict"].tolist() == ["reproduced", "not tested", "reproduced"]
 
 
@@ -134,7 +134,7 @@ def test_a_row_carries_source_statement_scale_data_seeds_and_note():
     assert (row["source"], row["statement"], row["study"], row["scale"]) == (
         "Fig. 1",
         "It is so.",
-        "dfl",
+        "toy",
         "demo",
     )
     assert (row["data"], row["seeds"], row["kind"]) == ("synthetic", 3, "value")
@@ -207,10 +207,10 @@ def test_published_id_is_looked_up_with_its_spread():
 @pytest.mark.parametrize(
     ("name", "published", "words"),
     [
-        ("epoch", PUBLISHED, "'epoch' is not in config/studies/dfl/published.csv; did you mean 'epochs'?"),
+        ("epoch", PUBLISHED, "'epoch' is not in config/studies/toy/published.csv; did you mean 'epochs'?"),
         ("none", PUBLISHED, "has no value"),
         ("twice", PUBLISHED, "stands more than once"),
-        ("epochs", None, "is not in config/studies/dfl/published.csv"),
+        ("epochs", None, "is not in config/studies/toy/published.csv"),
     ],
 )
 def test_published_id_that_cannot_be_used(name, published, words):
@@ -225,12 +225,12 @@ def test_published_id_that_cannot_be_used(name, published, words):
 
 
 def test_ordering_is_paired_over_seeds():
-    # The methods overlap widely, but in every seed dfl is lower by 0.5 exactly: only pairing sees it.
+    # The methods overlap widely, but in every seed toy is lower by 0.5 exactly: only pairing sees it.
     row = verdict_of(ordering(), runs([1.0, 5.0, 9.0]), runs([1.5, 5.5, 9.5], "fedavg"))
     assert row["verdict"] == "reproduced"
     assert (row["ci_low"], row["ci_high"]) == (0.5, 0.5)
-    assert row["published"] == "dfl < fedavg"
-    assert row["ours"] == "dfl 5 ± 4, fedavg 5.5 ± 4"
+    assert row["published"] == "toy < fedavg"
+    assert row["ours"] == "toy 5 ± 4, fedavg 5.5 ± 4"
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_ordering_of_one_algorithm_is_labelled_by_what_differs():
     claim = ordering(better={**OURS, "setting": "gamma=0.1"}, worse={**OURS, "setting": "gamma=0.5"})
     row = verdict_of(claim, table)
     assert row["verdict"] == "reproduced"
-    assert row["published"] == "dfl (gamma=0.1) < dfl (gamma=0.5)"
+    assert row["published"] == "toy (gamma=0.1) < toy (gamma=0.5)"
 
 
 # threshold
@@ -335,7 +335,7 @@ def test_threshold_against_a_quantity_is_paired():
     row = verdict_of(threshold(at_most=bound), *tables)
     assert row["verdict"] == "reproduced"
     assert (row["ci_low"], row["ci_high"]) == (-0.5, -0.5)
-    assert row["published"] == "≤ dfl (bound)"
+    assert row["published"] == "≤ toy (bound)"
     assert row["reason"].startswith("ours − limit: mean -0.5")
     assert verdict_of(threshold(at_least=bound), *tables)["verdict"] == "not reproduced"
     assert verdict_of(threshold(at_most=bound, every_seed=True), *tables)["verdict"] == "reproduced"
@@ -347,7 +347,7 @@ def test_every_seed_needs_a_value_in_every_seed():
     row = verdict_of(threshold(at_most=bound, every_seed=True), *tables)
     assert row["verdict"] == "not tested"
     assert "holds in 2 seeds, but 3 were run" in row["reason"]
-    assert "1 of 3 seeds of dfl (bound) without a value" in row["reason"]
+    assert "1 of 3 seeds of toy (bound) without a value" in row["reason"]
 
 
 # trend
@@ -396,7 +396,7 @@ def test_trend_along_a_setting_takes_the_last_round():
     ("along", "table", "words"),
     [
         ("gama", grid([[1, 2, 3]] * 2, [1, 2, 3]), "has the key 'gama'; did you mean 'gamma'?"),
-        ("gamma", grid([[1, 2, 3]] * 2, ["a", "b", "c"]), "'gamma' in dfl/line is not a number"),
+        ("gamma", grid([[1, 2, 3]] * 2, ["a", "b", "c"]), "'gamma' in toy/line is not a number"),
         ("gamma", grid([[1, 2]] * 2, [1, 2]), "needs 3 values of 'gamma'"),
         (
             "gamma",
@@ -594,7 +594,7 @@ def test_divergence_of_the_other_method_is_no_evidence_against_the_claim():
     assert "3 of 3 runs of fedavg diverged" in row["reason"]
     row = verdict_of(ordering(), runs([None, None, 3]), runs([4, 5, 6], "fedavg"))
     assert row["verdict"] == "not reproduced"
-    assert "2 of 3 runs of dfl diverged" in row["reason"]
+    assert "2 of 3 runs of toy diverged" in row["reason"]
 
 
 def test_diverged_settings_leave_the_trend():
@@ -610,16 +610,16 @@ def test_diverged_settings_leave_the_trend():
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"experiment": "lien"}, "there is no table dfl/lien; did you mean 'dfl/line'?"),
-        ({"experiment": "xyz"}, "there is no table dfl/xyz"),
-        ({"algorithm": "dfll"}, "algorithm 'dfll' is not in dfl/line; did you mean 'dfl'?"),
-        ({"metric": "los"}, "metric 'los' is not in dfl/line; did you mean 'loss'?"),
-        ({"setting": "gamma=0.2"}, "setting 'gamma=0.2' is not in dfl/line"),
-        ({"split": "train"}, "split 'train' is not in dfl/line"),
-        ({"group": "women"}, "group 'women' is not in dfl/line"),
-        ({"client": 4}, "client '4' is not in dfl/line"),
-        ({"client": "all"}, "client 'all' is not in dfl/line"),
-        ({"round": 99}, "round 99 is not in dfl/line, whose last is 10"),
+        ({"experiment": "lien"}, "there is no table toy/lien; did you mean 'toy/line'?"),
+        ({"experiment": "xyz"}, "there is no table toy/xyz"),
+        ({"algorithm": "toyy"}, "algorithm 'toyy' is not in toy/line; did you mean 'toy'?"),
+        ({"metric": "los"}, "metric 'los' is not in toy/line; did you mean 'loss'?"),
+        ({"setting": "gamma=0.2"}, "setting 'gamma=0.2' is not in toy/line"),
+        ({"split": "train"}, "split 'train' is not in toy/line"),
+        ({"group": "women"}, "group 'women' is not in toy/line"),
+        ({"client": 4}, "client '4' is not in toy/line"),
+        ({"client": "all"}, "client 'all' is not in toy/line"),
+        ({"round": 99}, "round 99 is not in toy/line, whose last is 10"),
     ],
 )
 @pytest.mark.parametrize("kind", ["value", "ordering", "threshold", "consistency"])
@@ -707,7 +707,7 @@ def test_synthetic_data_is_no_real_data_either():
 def test_consistency_of_measured_numbers_is_about_real_data_unless_it_says_so():
     claim = {**COMMON, **consistency("a", 1, a=OURS)}
     del claim["measured_on"]
-    result = ledger.judge({"study": "dfl", "claims": [claim]}, {"dfl/line": runs([1, 1])}, None, "demo")
+    result = ledger.judge({"study": "toy", "claims": [claim]}, {"toy/line": runs([1, 1])}, None, "demo")
     assert result["verdict"].tolist() == ["not tested"]
 
 
@@ -720,7 +720,7 @@ def test_printed_numbers_do_not_depend_on_our_data():
 
 
 def number(table, **keys) -> list[float]:
-    return quantities.measure({"dfl/line": table}, "dfl", {**OURS, **keys}).values.tolist()
+    return quantities.measure({"toy/line": table}, "toy", {**OURS, **keys}).values.tolist()
 
 
 def test_quantity_rounds_and_reductions():
@@ -756,12 +756,12 @@ def test_quantity_clients_and_groups():
 
 def test_overall_rows_are_not_averaged_with_those_of_clients():
     table = pd.concat([runs([1, 1]), runs([3, 3], client=0)])
-    with pytest.raises(quantities.Untested, match="must say which client: dfl/line has '-1', '0'"):
+    with pytest.raises(quantities.Untested, match="must say which client: toy/line has '-1', '0'"):
         number(table)
 
 
 def test_splits_and_settings_are_not_averaged():
-    with pytest.raises(quantities.Untested, match="must say which split: dfl/line has 'test', 'train'"):
+    with pytest.raises(quantities.Untested, match="must say which split: toy/line has 'test', 'train'"):
         number(pd.concat([runs([1, 1]), runs([3, 3], split="train")]))
     with pytest.raises(quantities.Untested, match="must say which setting"):
         number(grid([[1, 2]], [0.1, 0.5]))
@@ -815,9 +815,9 @@ def test_interval_approaches_the_normal_one():
 def test_every_claim_draws_its_own_bootstrap():
     claims = [{**COMMON, **value(), "id": name} for name in ("a", "b")]
     table = runs(np.random.default_rng(0).normal(size=9))
-    lows = ledger.judge({"study": "dfl", "claims": claims}, {"dfl/line": table}, None, "demo")["ci_low"]
+    lows = ledger.judge({"study": "toy", "claims": claims}, {"toy/line": table}, None, "demo")["ci_low"]
     assert lows[0] != lows[1]
-    alone = ledger.judge({"study": "dfl", "claims": claims[1:]}, {"dfl/line": table}, None, "demo")
+    alone = ledger.judge({"study": "toy", "claims": claims[1:]}, {"toy/line": table}, None, "demo")
     assert alone["ci_low"][0] == lows[1]
 
 
@@ -828,7 +828,7 @@ def test_interval_of_equal_numbers_is_that_number():
 
 
 def test_the_ledger_is_the_same_to_the_byte():
-    claims = {"study": "dfl", "claims": [{**COMMON, **claim, "id": f"c{i}"} for i, claim in enumerate(FOUR)]}
+    claims = {"study": "toy", "claims": [{**COMMON, **claim, "id": f"c{i}"} for i, claim in enumerate(FOUR)]}
     rng = np.random.default_rng(0)
     table = curves(rng.normal(size=(6, 5)).tolist(), range(5))
     table = pd.concat([table, table.assign(algorithm="fedavg", value=table["value"] + 0.3)])
@@ -836,7 +836,7 @@ def test_the_ledger_is_the_same_to_the_byte():
 
     def text(rows):
         buffer = io.StringIO()
-        ledger.judge(claims, {"dfl/line": rows}, None, "demo").to_csv(buffer, index=False)
+        ledger.judge(claims, {"toy/line": rows}, None, "demo").to_csv(buffer, index=False)
         return buffer.getvalue()
 
     first = text(table)
@@ -851,7 +851,7 @@ def test_the_ledger_is_the_same_to_the_byte():
 # Claims files
 
 GOOD = """
-study: dfl
+study: toy
 claims:
 - id: epochs
   source: "§IV, Fig. 3(b)"
@@ -859,7 +859,7 @@ claims:
   kind: value
   measured_on: synthetic
   min_scale: demo
-  ours: {experiment: line, algorithm: dfl, metric: loss, round: last, reduce: mean}
+  ours: {experiment: line, algorithm: toy, metric: loss, round: last, reduce: mean}
   published: 160
   tolerance: {relative: 0.05}
   direction: {above: 100}
@@ -868,7 +868,7 @@ claims:
   statement: It is better.
   kind: ordering
   measured_on: real
-  better: {experiment: line, algorithm: dfl, metric: loss, client: all}
+  better: {experiment: line, algorithm: toy, metric: loss, client: all}
   worse: {experiment: line, algorithm: fedavg, metric: loss, client: -1}
   by: lower
   margin: 0.1
@@ -879,15 +879,15 @@ claims:
   statement: It stays below the bound.
   kind: threshold
   measured_on: synthetic
-  ours: {experiment: line, algorithm: dfl, metric: loss}
-  at_most: {experiment: line, algorithm: dfl, metric: bound}
+  ours: {experiment: line, algorithm: toy, metric: loss}
+  at_most: {experiment: line, algorithm: toy, metric: bound}
   every_seed: true
 - id: falls
   source: Fig. 2
   statement: It falls.
   kind: trend
   measured_on: synthetic
-  ours: {experiment: line, algorithm: dfl, metric: loss, along: gamma, round: 10}
+  ours: {experiment: line, algorithm: toy, metric: loss, along: gamma, round: 10}
   direction: falling
 - id: sum
   source: Table 1
@@ -902,7 +902,7 @@ claims:
 
 
 def load(tmp_path, text=GOOD):
-    path = tmp_path / "dfl.yaml"
+    path = tmp_path / "toy.yaml"
     path.write_text(text, encoding="utf-8")
     return load_claims(path)
 
@@ -911,14 +911,14 @@ def test_a_good_file_loads_and_is_judged(tmp_path):
     claims = load(tmp_path)
     assert claims == yaml.safe_load(GOOD)
     result = ledger.judge(claims, {}, None, "demo")
-    assert result["claim"].tolist() == ["dfl/epochs", "dfl/better", "dfl/bound", "dfl/falls", "dfl/sum"]
+    assert result["claim"].tolist() == ["toy/epochs", "toy/better", "toy/bound", "toy/falls", "toy/sum"]
     assert set(result["verdict"]) == {"not tested"}
 
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("study: dfl", "studdy: dfl", "unknown key 'studdy'; did you mean 'study'?"),
+        ("study: toy", "studdy: toy", "unknown key 'studdy'; did you mean 'study'?"),
         (
             "  measured_on: synthetic\n  min",
             "  measuredon: synthetic\n  min",
@@ -973,10 +973,10 @@ def test_a_good_file_loads_and_is_judged(tmp_path):
         ("{absolute: 0.05}", "{relative: 0.05}", "unknown key 'sum.tolerance.relative'"),
         ("id: bound", "id: epochs", "the id 'epochs' is there twice"),
         ("- id: epochs\n  source", "- source", "claim 1: 'id' is missing"),
-        ("study: dfl", "study: [", "line 4: "),
+        ("study: toy", "study: [", "line 4: "),
         (GOOD, "- 1", "the file: [1] is not of type object"),
-        (GOOD, "study: dfl\nclaims: [a]", "claims.0: 'a' is not of type object"),
-        (GOOD, "study: dfl\nclaims: []", "claims: "),
+        (GOOD, "study: toy\nclaims: [a]", "claims.0: 'a' is not of type object"),
+        (GOOD, "study: toy\nclaims: []", "claims: "),
     ],
 )
 def test_a_bad_file_is_refused_in_one_line(tmp_path, old, new, words):
@@ -984,7 +984,7 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path, old, new, words):
     with pytest.raises(UserError) as refused:
         load(tmp_path, GOOD.replace(old, new, 1))
     text = str(refused.value)
-    assert text.startswith(f"{tmp_path / 'dfl.yaml'}: ")
+    assert text.startswith(f"{tmp_path / 'toy.yaml'}: ")
     assert words in text
     assert "\n" not in text
     assert len(text) < 400
@@ -1011,8 +1011,8 @@ def test_the_schema_is_valid_and_closed():
 
 def test_every_quantity_of_a_claim_is_found(tmp_path):
     found = {claim["id"]: set(quantities_of(claim)) for claim in load(tmp_path)["claims"]}
-    assert found["better"] == {("line", "dfl"), ("line", "fedavg")}
-    assert found["bound"] == {("line", "dfl")}
+    assert found["better"] == {("line", "toy"), ("line", "fedavg")}
+    assert found["bound"] == {("line", "toy")}
     assert found["sum"] == set()
 
 
@@ -1038,8 +1038,8 @@ def test_the_time_of_a_run_is_its_share_of_its_jobs():
     """Two jobs of two settings each: 8 s for two seeds, 6 s for one."""
     table = pd.concat([runs([1, 2, 3], setting=setting) for setting in ("a", "b")], ignore_index=True)
     jobs = [
-        {"algorithm": "dfl", "seeds": [0, 1], "seconds": 8.0},
-        {"algorithm": "dfl", "seeds": [2], "seconds": 6.0},
+        {"algorithm": "toy", "seeds": [0, 1], "seconds": 8.0},
+        {"algorithm": "toy", "seeds": [2], "seconds": 6.0},
         {"algorithm": "another", "seeds": [0], "seconds": 99.0},
     ]
     timed = quantities.with_seconds(table, jobs)

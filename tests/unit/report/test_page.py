@@ -50,7 +50,7 @@ class Page(HTMLParser):
         return {attributes["id"] for _, attributes in self.tags if "id" in attributes}
 
 
-def build(results: Path, studies: tuple[str, ...] = ("dfl", "gifair")) -> tuple[str, Page]:
+def build(results: Path, studies: tuple[str, ...] = ("toy", "other")) -> tuple[str, Page]:
     path = build_report(results, results / "report" / "index.html", scale="demo", studies=list(studies))
     text = path.read_text(encoding="utf-8")
     return text, Page(text)
@@ -64,15 +64,15 @@ def results(tmp_path: Path) -> Path:
 def test_every_claim_and_artefact_is_there(results):
     _, page = build(results)
     for at, verdict in enumerate(VERDICTS):
-        assert f"dfl/claim_{at}" in page.ids
+        assert f"toy/claim_{at}" in page.ids
         assert f"Statement {at}." in page.text
         assert f"Reason {at}." in page.text
         assert verdict in page.text
     assert "158.1 [150.5, 166.25]" in page.text
-    for name in ("dfl/fig3", "dfl/theorem1", "gifair/table2_2", "gifair/fig2_3"):
+    for name in ("toy/fig3", "toy/theorem1", "other/table2_2", "other/fig2_3"):
         assert f"artefact/{name}" in page.ids
-    assert "Title of dfl/fig3" in page.text
-    assert "Caption of gifair/table2_2" in page.text
+    assert "Title of toy/fig3" in page.text
+    assert "Caption of other/table2_2" in page.text
     assert "added by us" in page.text
 
 
@@ -81,8 +81,8 @@ def test_summary_counts_claims_by_study_and_verdict(results):
     assert "1 of 4 tested claims reproduced, 1 in direction only, 1 not reproduced" in page.text
     assert "2 further claims not tested." in page.text
     counts = {(link["data-study"], link["data-verdict"]) for link in page.all("a") if "data-verdict" in link}
-    assert {study for study, verdict in counts if verdict == "not tested"} == {"dfl", "gifair", ""}
-    assert {study for study, verdict in counts if verdict == "reproduced"} == {"dfl", ""}
+    assert {study for study, verdict in counts if verdict == "not tested"} == {"toy", "other", ""}
+    assert {study for study, verdict in counts if verdict == "reproduced"} == {"toy", ""}
 
 
 def test_hostile_text_is_text(results):
@@ -99,7 +99,7 @@ def test_svg_is_never_markup(results):
     text, page = build(results)
     assert not page.all("svg")
     assert 'alert("svg")' not in text
-    link = next(link for link in page.all("a") if link.get("download") == "dfl_fig3.svg")
+    link = next(link for link in page.all("a") if link.get("download") == "toy_fig3.svg")
     assert base64.b64decode(link["href"].partition("base64,")[2]).decode() == SVG
 
 
@@ -147,8 +147,8 @@ def test_standin_is_labelled(results):
 def test_claims_and_artefacts_point_at_each_other(results):
     _, page = build(results)
     hrefs = [link.get("href") for link in page.all("a")]
-    assert hrefs.count("#artefact/dfl/fig3") == len(VERDICTS)
-    assert hrefs.count("#dfl/claim_0") == 2
+    assert hrefs.count("#artefact/toy/fig3") == len(VERDICTS)
+    assert hrefs.count("#toy/claim_0") == 2
     assert "published 160, ours 158.1 [150.5, 166.25]" in page.text
 
 
@@ -157,20 +157,20 @@ def test_claims_and_artefacts_point_at_each_other(results):
     [("§IV, Fig. 3", True), ("Fig. 3.", True), ("Fig. 3(b)", False), ("Fig. 31", False), ("Fig. 3.1", False)],
 )
 def test_a_place_is_matched_as_a_whole(tmp_path, source, named):
-    write_ledger(tmp_path, [{"claim": "dfl/a", "study": "dfl", "source": source, "verdict": "reproduced"}])
-    write_artefact(tmp_path, "dfl/fig3", source="Fig. 3")
+    write_ledger(tmp_path, [{"claim": "toy/a", "study": "toy", "source": source, "verdict": "reproduced"}])
+    write_artefact(tmp_path, "toy/fig3", source="Fig. 3")
     text, _ = build(tmp_path)
-    assert ('href="#artefact/dfl/fig3"' in text) is named
+    assert ('href="#artefact/toy/fig3"' in text) is named
 
 
 def test_provenance_reaches_the_data(results):
     _, page = build(results)
     chain = page.text[page.text.index("Where this comes from") :]
     parts = [
-        "dfl/fig3",
-        "fedrepro/artefacts/dfl.py",
-        "tables/dfl/line.parquet",
-        "runs/dfl/line/dfl/0.json",
+        "toy/fig3",
+        "fedrepro/artefacts/toy.py",
+        "tables/toy/line.parquet",
+        "runs/toy/line/toy/0.json",
         SHA,
     ]
     places = [chain.index(part) for part in parts]
@@ -180,7 +180,7 @@ def test_provenance_reaches_the_data(results):
 def test_real_data_is_known_down_to_its_files(results):
     found = {"layout": "binary", "complete": False, "files": {"<b>.bin": "md5:5dd7e06a"}}
     data = {"name": "cifar10", "kind": "real", "sha256": SHA, "found": found}
-    write_manifest(results, "runs/dfl/line/dfl/0.json", data=data)
+    write_manifest(results, "runs/toy/line/toy/0.json", data=data)
     text, page = build(results)
     chain = page.text[page.text.index("On the data") :]
     assert "cifar10 (real data, a sample of it)" in chain
@@ -196,13 +196,13 @@ def test_cost_failures_assumed_errata_and_notebooks(results):
     assert "Tiny CPU, 2 cores, 8 GB memory, Linux" in page.text
     assert "gamma=0.5" in page.text
     assert "1 job failed: this page is incomplete" in page.text
-    assert "train · experiment=dfl/ring" in page.text
+    assert "train · experiment=toy/ring" in page.text
     assert "batch_size" in page.text
     section = text[text.index('<section id="assumed"') : text.index('<section id="errata"')]
-    assert 'href="#artefact/dfl/theorem1">theorem1<' in section
+    assert 'href="#artefact/toy/theorem1">theorem1<' in section
     assert "nowhere" not in section  # of another study, which is not on the page
     assert "the text says 0.801" in page.text
-    assert "../notebooks/dfl.html" in [link.get("href") for link in page.all("a")]
+    assert "../notebooks/toy.html" in [link.get("href") for link in page.all("a")]
 
 
 def test_the_bench_is_shown_where_there_is_one(results):
@@ -219,11 +219,11 @@ def test_the_bench_is_shown_where_there_is_one(results):
 
 
 def test_table_is_html_and_says_when_it_is_cut(tmp_path):
-    write_artefact(tmp_path, "dfl/table1", kind="table", rows=formats.MAX_ROWS)
+    write_artefact(tmp_path, "toy/table1", kind="table", rows=formats.MAX_ROWS)
     _, page = build(tmp_path)
     assert "row 199" in page.text
     assert "rows are shown" not in page.text
-    write_artefact(tmp_path, "dfl/table1", kind="table", rows=formats.MAX_ROWS + 50)
+    write_artefact(tmp_path, "toy/table1", kind="table", rows=formats.MAX_ROWS + 50)
     _, page = build(tmp_path)
     assert "row 199" in page.text
     assert "row 200" not in page.text
@@ -244,7 +244,7 @@ def test_empty_folder_gives_a_page_of_sentences(tmp_path):
 
 
 def test_missing_pictures_and_numbers_give_a_sentence(results):
-    for name in ("dfl/fig3.png", "dfl/theorem1.png", "dfl/theorem1.svg", "gifair/table2_2.csv"):
+    for name in ("toy/fig3.png", "toy/theorem1.png", "toy/theorem1.svg", "other/table2_2.csv"):
         (results / "artefacts" / name).unlink()
     _, page = build(results)
     assert page.text.count("The picture of this figure is missing.") == 1  # fig3 still has its svg
@@ -252,13 +252,13 @@ def test_missing_pictures_and_numbers_give_a_sentence(results):
 
 
 def test_broken_files_are_named(results):
-    (results / "artefacts/dfl/fig3.json").write_text("{")
-    (results / "runs/dfl/line/dfl/0.json").write_bytes(b"\xff\xfe")
+    (results / "artefacts/toy/fig3.json").write_text("{")
+    (results / "runs/toy/line/toy/0.json").write_bytes(b"\xff\xfe")
     (results / "ledger.csv").write_text("claim,study\nonly-one-cell\n")
     _, page = build(results)
     assert "2 files could not be read" in page.text
-    assert "artefacts/dfl/fig3.json could not be read" in page.text
-    assert "Title of dfl/theorem1" in page.text
+    assert "artefacts/toy/fig3.json could not be read" in page.text
+    assert "Title of toy/theorem1" in page.text
     assert "only-one-cell" in page.ids
 
 
@@ -282,27 +282,27 @@ def test_unexpected_values_in_an_artefact_do_no_harm(tmp_path):
         "seeds": None,
         "diverged": "two",
     }
-    write_artefact(tmp_path, "dfl/fig3", **odd, title=None, caption=["a", 1], kind=None)
+    write_artefact(tmp_path, "toy/fig3", **odd, title=None, caption=["a", 1], kind=None)
     _, page = build(tmp_path)
-    assert "artefact/dfl/fig3" in page.ids
+    assert "artefact/toy/fig3" in page.ids
 
 
 def test_studies_choose_what_is_shown(results):
-    _, page = build(results, studies=("gifair", "fgpr"))
-    assert "artefact/gifair/table2_2" in page.ids
-    assert "artefact/dfl/fig3" not in page.ids
-    assert "dfl/claim_0" not in page.ids
-    assert "not shown here: dfl." in page.text
+    _, page = build(results, studies=("other", "third"))
+    assert "artefact/other/table2_2" in page.ids
+    assert "artefact/toy/fig3" not in page.ids
+    assert "toy/claim_0" not in page.ids
+    assert "not shown here: toy." in page.text
     assert "No figure or table of this study is there yet." in page.text
     _, page = build(results, studies=())
-    assert {"artefact/gifair/table2_2", "artefact/dfl/fig3"} <= page.ids
+    assert {"artefact/other/table2_2", "artefact/toy/fig3"} <= page.ids
 
 
 def test_a_large_csv_is_linked_not_embedded(results, monkeypatch):
     monkeypatch.setattr(artefacts, "MAX_EMBED_BYTES", 10)
     _, page = build(results)
-    link = next(link for link in page.all("a") if link.get("download") == "dfl_fig3.csv")
-    assert link["href"] == "../artefacts/dfl/fig3.csv"
+    link = next(link for link in page.all("a") if link.get("download") == "toy_fig3.csv")
+    assert link["href"] == "../artefacts/toy/fig3.csv"
     assert (results / "report" / link["href"]).resolve().is_file()
 
 
@@ -316,7 +316,7 @@ def test_without_embedding_downloads_are_linked_and_pictures_still_shown(results
 
 
 def test_unknown_verdict_is_shown(tmp_path):
-    write_ledger(tmp_path, [{"claim": "dfl/a", "study": "dfl", "verdict": "perhaps"}])
+    write_ledger(tmp_path, [{"claim": "toy/a", "study": "toy", "verdict": "perhaps"}])
     _, page = build(tmp_path)
     assert "? perhaps" in page.text
     assert "1 perhaps" in page.text
