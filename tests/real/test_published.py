@@ -16,16 +16,27 @@ from pathlib import Path
 
 import pytest
 
+from fedrepro.core.experiment import load_experiments
+from fedrepro.core.study import load_studies
 from fedrepro.files import ROOT
 
 FOLDER = Path(os.environ.get("FEDREPRO_TEST_PAPERS") or ROOT.parent / "shared" / "papers")
-PAPER = {"sa": "000", "omni": "001", "sgld": "002", "dfl": "003", "gifair": "004", "fedlin": "004", "fgpr": "004"}
+STUDIES = load_studies(ROOT / "config")
 PAGE = 6000  # characters
 
 
 @cache
+def paper_of(study: str) -> str:
+    """The number of the paper, "000": the sources of the experiments begin with it."""
+    experiments = load_experiments(ROOT / "config", "paper", study)
+    numbers = {m[1] for e in experiments.values() if (m := re.match(r"(\d{3}), ", e.spec["source"]))}
+    assert len(numbers) == 1, f"{study}: one number is needed, the sources have {sorted(numbers)}"
+    return numbers.pop()
+
+
+@cache
 def text_of(study: str) -> str:
-    found = sorted(FOLDER.glob(f"{PAPER.get(study, study)}_*.txt"))
+    found = sorted(FOLDER.glob(f"{paper_of(study)}_*.txt"))
     if not found:
         pytest.skip("the papers' texts are not here: set FEDREPRO_TEST_PAPERS to their folder")
     return found[0].read_text(errors="replace")
@@ -57,6 +68,11 @@ def stands(number: str, text: str) -> bool:
     return any(re.search(rf"(?<![\d.]){form}{zeros}(?!\d|\.\d)", text) for form in forms)
 
 
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_study_names_the_number_of_its_paper(study):
+    assert re.fullmatch(r"\d{3}", paper_of(study))
+
+
 def test_numbers_are_found_as_numbers():
     assert stands("0.81", "about 0.81.")
     assert stands("0.81", "is .81 ")
@@ -76,9 +92,10 @@ def test_numbers_are_found_as_numbers():
 
 
 ROWS = [
-    pytest.param(path.parent.name, row, id=f"{path.parent.name}/{row['id']}")
-    for path in sorted((ROOT / "config" / "studies").glob("*/published.csv"))
-    for row in csv.DictReader(path.read_text().splitlines())
+    pytest.param(name, row, id=f"{name}/{row['id']}")
+    for name, study in sorted(STUDIES.items())
+    for path in study.files("published.csv")
+    for row in csv.DictReader(Path(path).read_text().splitlines())
     if row["read"] in ("text", "table")
 ]
 

@@ -1,4 +1,4 @@
-"""The real text, as LEAF counts it."""
+"""The real text: the roles and windows that LEAF counts."""
 
 from __future__ import annotations
 
