@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from fedrepro.core.experiment import Experiment, resolve
+from fedrepro.errors import UserError
 
 EXPERIMENT: dict[str, Any] = {
     "title": "A line",
@@ -87,3 +90,12 @@ def experiment(changes: dict[str, Any] | None = None, scale: str = "smoke", name
     """The small experiment, resolved, without a file behind it."""
     path = Path(f"config/studies/toy/experiments/{name}.yaml")
     return Experiment("toy", name, scale, path, resolve(changed(EXPERIMENT, changes or {}), scale, path))
+
+
+def message(call: Callable[..., Any], *arguments: Any) -> str:
+    """The text of the UserError that the call raises, which must be one line."""
+    with pytest.raises(UserError) as caught:
+        call(*arguments)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text

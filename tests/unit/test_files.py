@@ -8,10 +8,12 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 from fedrepro import files
 from fedrepro.errors import UserError
-from fedrepro.files import check_writable, read_json, sha256, sha256_of, write_atomically, write_json
+from fedrepro.files import check_writable, read_json, read_yaml, sha256, sha256_of, write_atomically, write_json
+from tests.configs import message
 
 
 def test_writes_text_and_bytes_and_makes_the_folder(tmp_path):
@@ -86,3 +88,45 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"file/folder: cannot be written to: "):
         check_writable(tmp_path / "file" / "folder")
+
+
+# --- YAML -------------------------------------------------------------------------------------------------------------
+
+#: the end of a message that PyYAML's two readers word differently
+HERE = "in this context" if yaml.__with_libyaml__ else "here"
+
+
+def test_yaml_is_read_as_plain_values(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("γ: 0.5 # assumed\nsizes: [1, 2]\nname: 'ring'\nnothing: null\n", encoding="utf-8")
+    assert read_yaml(file) == {"γ": 0.5, "sizes": [1, 2], "name": "ring", "nothing": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "line 3: key 'a' appears twice"),
+        ("outer:\n  a: 1\n  a: 1\n", "line 3: key 'a' appears twice"),
+        ("a: &x [1]\nb: *x\n", "line 2: YAML aliases are not allowed"),
+        ("a: 1\n2: b\n", "line 2: key 2 must be text"),
+        ("a: 1\nyes: b\n", "line 2: key True must be text"),
+        ("a: 1\nb: [1, 2\n", "line 3: "),
+        ("a: b: c\n", f"line 1: mapping values are not allowed {HERE}"),
+        ("a: !!python/object/apply:os.system ['true']\n", "line 1: could not determine a constructor"),
+        ("<<: {a: 1}\n", "line 1: could not determine a constructor"),
+        ("[" * 5000, "not valid YAML"),
+    ],
+)
+def test_wrong_yaml_is_refused_by_file_and_line(tmp_path, text, says):
+    file = tmp_path / "a.yaml"
+    file.write_text(text)
+    told = message(read_yaml, file)
+    assert told.startswith(f"{file}: ")
+    assert says in told
+
+
+def test_a_yaml_file_that_cannot_be_read_is_named(tmp_path):
+    assert message(read_yaml, tmp_path / "none.yaml") == f"{tmp_path / 'none.yaml'}: no such file"
+    assert f"{tmp_path}: cannot be read" in message(read_yaml, tmp_path)
+    (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
+    assert "latin.yaml: cannot be read" in message(read_yaml, tmp_path / "latin.yaml")

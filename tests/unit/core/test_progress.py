@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from fedrepro.core import progress as progress_module
+from fedrepro.core import rounds
 from fedrepro.core.rounds import Progress
 
 
@@ -14,7 +14,7 @@ from fedrepro.core.rounds import Progress
 def clock(monkeypatch):
     """A clock that is moved by hand."""
     now = [100.0]
-    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(rounds.time, "monotonic", lambda: now[0])
     return now
 
 

@@ -1,4 +1,4 @@
-"""Config files: what is read, and the one line a wrong file is answered with."""
+"""Schemas of the config files: what is accepted, and the one line of an error."""
 
 from __future__ import annotations
 
@@ -6,61 +6,10 @@ import subprocess
 import sys
 
 import pytest
-import yaml
 
-from fedrepro.core.located import read_located
 from fedrepro.core.schemas import validate
-from fedrepro.errors import UserError
-from fedrepro.files import ROOT, read_yaml
-from tests.configs import ARTEFACTS, CONFIG, EXPERIMENT, changed
-
-#: the end of a message that PyYAML's two readers word differently
-HERE = "in this context" if yaml.__with_libyaml__ else "here"
-
-
-def message(call, *arguments) -> str:
-    """The text of the UserError that the call raises, which must be one line."""
-    with pytest.raises(UserError) as caught:
-        call(*arguments)
-    text = str(caught.value)
-    assert "\n" not in text
-    return text
-
-
-def test_reads_plain_values(tmp_path):
-    file = tmp_path / "a.yaml"
-    file.write_text("γ: 0.5 # assumed\nsizes: [1, 2]\nname: 'ring'\nnothing: null\n", encoding="utf-8")
-    assert read_yaml(file) == {"γ": 0.5, "sizes": [1, 2], "name": "ring", "nothing": None}
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("a: 1\nb: 2\na: 3\n", "line 3: key 'a' appears twice"),
-        ("outer:\n  a: 1\n  a: 1\n", "line 3: key 'a' appears twice"),
-        ("a: &x [1]\nb: *x\n", "line 2: YAML aliases are not allowed"),
-        ("a: 1\n2: b\n", "line 2: key 2 must be text"),
-        ("a: 1\nyes: b\n", "line 2: key True must be text"),
-        ("a: 1\nb: [1, 2\n", "line 3: "),
-        ("a: b: c\n", f"line 1: mapping values are not allowed {HERE}"),
-        ("a: !!python/object/apply:os.system ['true']\n", "line 1: could not determine a constructor"),
-        ("<<: {a: 1}\n", "line 1: could not determine a constructor"),
-        ("[" * 5000, "not valid YAML"),
-    ],
-)
-def test_refuses_by_file_and_line(tmp_path, text, says):
-    file = tmp_path / "a.yaml"
-    file.write_text(text)
-    told = message(read_yaml, file)
-    assert told.startswith(f"{file}: ")
-    assert says in told
-
-
-def test_names_a_file_that_cannot_be_read(tmp_path):
-    assert message(read_yaml, tmp_path / "none.yaml") == f"{tmp_path / 'none.yaml'}: no such file"
-    assert f"{tmp_path}: cannot be read" in message(read_yaml, tmp_path)
-    (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
-    assert "latin.yaml: cannot be read" in message(read_yaml, tmp_path / "latin.yaml")
+from fedrepro.files import ROOT
+from tests.configs import ARTEFACTS, CONFIG, EXPERIMENT, changed, message
 
 
 def keys_of_mappings(tree: dict, at: str = ""):
@@ -76,7 +25,7 @@ def keys_of_mappings(tree: dict, at: str = ""):
     [("experiment", EXPERIMENT), ("artefacts", ARTEFACTS), ("config", {**CONFIG, "config": "config"})],
 )
 def test_no_mapping_takes_a_key_that_is_not_declared(name, tree):
-    # These are closed by the classes that they name (fedrepro.workflow.checks); algorithms and artefacts have names of their own
+    # The classes they name close these (fedrepro.workflow.checks); algorithms and artefacts have names of their own.
     by_class = {"dataset.", "partition.", "model.", "algorithms.fedavg.", "algorithms.fedpd.", "algorithms."}
     closed = set(keys_of_mappings(tree)) - by_class - ({""} if name == "artefacts" else set())
     assert len(closed) >= 1
@@ -129,34 +78,10 @@ def test_a_value_with_line_breaks_still_gives_one_line():
     assert told.startswith("a.yaml: title: ")
 
 
-def test_located_values_are_those_of_the_file_with_their_text_and_line(tmp_path):
-    file = tmp_path / "a.yaml"
-    file.write_text("γ: 1.0e-4 # small\nmore:\n  sizes: [1,  2]\n  flow: {a: 'x', b: }\n  long:\n    one\n    two\n")
-    found = read_located(file)
-    assert found.plain() == read_yaml(file)
-    small, more = found.value["γ"], found.value["more"]
-    assert (small.value, small.text, small.places) == (1.0e-4, "1.0e-4", ((file, 1, "γ"),))
-    assert [(key, node.text, node.places[0].line) for key, node in more.value.items()] == [
-        ("sizes", "[1,  2]", 3),
-        ("flow", "{}", 4),
-        ("long", "'one two'", 5),
-    ]
-    assert more.value["flow"].written() == "{a: 'x', b: }"
-    assert more.written() == ""
-
-
-@pytest.mark.parametrize(
-    "text", ["a: 1\na: 2\n", "a: &x {b: 1}\nc: *x\n", "1: 2\n", "a: !!python/name:os.system\n", "a: [\n"]
-)
-def test_located_values_are_read_as_safely(tmp_path, text):
-    file = tmp_path / "a.yaml"
-    file.write_text(text)
-    assert message(read_located, file) == message(read_yaml, file)
-
-
-def test_importing_config_imports_no_checker_and_hides_nothing_from_others():
+def test_importing_schemas_imports_no_checker_and_hides_no_module():
     """jsonschema's optional formats (rfc3987_syntax builds grammars when imported) take more than a second."""
-    code = "import sys, fedrepro.core.schemas, fedrepro.files; print(sorted(name for name in sys.modules if sys.modules[name] is None))"
+    code = "import sys, fedrepro.core.schemas, fedrepro.files"
+    code += "; print(sorted(name for name in sys.modules if sys.modules[name] is None))"
     code += "; print({'jsonschema', 'rfc3987_syntax'} & set(sys.modules))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told.split("\n")[:2] == ["[]", "set()"]
