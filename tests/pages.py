@@ -98,7 +98,15 @@ def write_results(folder: Path) -> Path:
     (folder / "notebooks" / "toy.html").write_text("notebook")
     (folder / "assumed.json").write_text(
         json.dumps(
-            [{"study": "toy", "key": "batch_size", "value": 20, "reason": HOSTILE, "shown": "toy/theorem1, third/nowhere"}]
+            [
+                {
+                    "study": "toy",
+                    "key": "batch_size",
+                    "value": 20,
+                    "reason": HOSTILE,
+                    "shown": "toy/theorem1, third/nowhere",
+                }
+            ]
         )
     )
     (folder / "errata.json").write_text(

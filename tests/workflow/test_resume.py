@@ -110,7 +110,8 @@ def train(algorithm, out):  # in a process of its own, forked: torch is imported
         try:
             os.dup2(os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
             machine = Machine(device="cpu", strategy="loop", checkpoint_seconds=0.0)
-            train_shard(experiment, algorithm, "0-1", inputs, machine, {"code_sha256": "code"}, out, out.parent / "checkpoints")
+            known, checkpoints = {"code_sha256": "code"}, out.parent / "checkpoints"
+            train_shard(experiment, algorithm, "0-1", inputs, machine, known, out, checkpoints)
             status = 0
         except Exception:
             traceback.print_exc()

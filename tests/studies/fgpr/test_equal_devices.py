@@ -1,26 +1,15 @@
-"""iid and equal_devices: everybody alike."""
+"""equal_devices: every device has the same number of samples."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fedrepro.data.partitions.iid import iid
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.partitions.equal_devices import equal_devices
-from tests.unit.data.partitions.builders import all_rows, counts, held, labelled, measured, rng, sizes_of
-
-
-def test_iid_deals_all_of_it_and_keeps_the_test_set_global():
-    found = iid(measured(10, test=3), rng(), clients=3)
-    assert sizes_of(found) == [4, 3, 3]
-    assert all_rows(found) == list(range(10))
-    assert held(found, "test") == [[0, 1, 2]]
-
-
-def test_iid_clients_have_the_classes_alike():
-    data = labelled([2000, 4000])
-    assert np.abs(counts(data, iid(data, rng(), clients=4)) - [500, 1000]).max() < 75  # 4 standard deviations
+from tests.unit.data.partitions.builders import all_rows, data_sets, disjoint, measured, possible, rng, seeds, sizes_of
 
 
 def test_devices_of_sarcos():
@@ -38,31 +27,28 @@ def test_devices_may_have_fewer_samples():
     assert (sizes_of(found), sizes_of(found, "test")) == ([7] * 4, [2] * 4)
 
 
-@pytest.mark.parametrize("make", [iid, equal_devices])
-def test_a_client_gets_samples_from_everywhere_and_others_with_another_seed(make):
+def test_a_client_gets_samples_from_everywhere_and_others_with_another_seed():
     """The mean row of 500 of 0 … 999 has a standard deviation of about 9."""
     data = measured(1000, test=1000)
-    firsts = [make(data, rng(s), clients=2).rows for s in (0, 1)]
-    for name in ("train", "test") if make is equal_devices else ("train",):
+    firsts = [equal_devices(data, rng(s), clients=2).rows for s in (0, 1)]
+    for name in ("train", "test"):
         one, other = (rows[name][0] for rows in firsts)
         assert np.mean(one) == pytest.approx(499.5, abs=40)
         assert set(one) != set(other)
 
 
 @pytest.mark.parametrize(
-    ("make", "options", "message"),
+    ("options", "message"),
     [
-        (iid, {"clients": 11}, r"^iid: clients = 11: there are only 10 training samples$"),
-        (iid, {"clients": 0}, r"^iid: clients = 0: must be at least 1$"),
-        (equal_devices, {"clients": 11}, r"^equal_devices: clients = 11: there are only 10 training samples$"),
-        (equal_devices, {"clients": 4}, r"^equal_devices: clients = 4: there are only 3 test samples$"),
-        (equal_devices, {"clients": 2, "samples": 6}, r"samples = 6: there are 1 to 5 for each device$"),
-        (equal_devices, {"clients": 2, "samples": 0}, r"samples = 0: there are 1 to 5 for each device$"),
+        ({"clients": 11}, r"^equal_devices: clients = 11: there are only 10 training samples$"),
+        ({"clients": 4}, r"^equal_devices: clients = 4: there are only 3 test samples$"),
+        ({"clients": 2, "samples": 6}, r"samples = 6: there are 1 to 5 for each device$"),
+        ({"clients": 2, "samples": 0}, r"samples = 0: there are 1 to 5 for each device$"),
     ],
 )
-def test_what_cannot_be_dealt_is_refused(make, options, message):
+def test_what_cannot_be_dealt_is_refused(options, message):
     with pytest.raises(UserError, match=message):
-        make(measured(10, test=3), rng(), **options)
+        equal_devices(measured(10, test=3), rng(), **options)
 
 
 def test_devices_hold_at_most_so_many():
@@ -70,3 +56,12 @@ def test_devices_hold_at_most_so_many():
     assert sizes_of(equal_devices(data, rng(), clients=4, at_most=7)) == [7] * 4
     assert sizes_of(equal_devices(data, rng(), clients=4, at_most=99)) == [25] * 4
     assert sizes_of(equal_devices(data, rng(), clients=4, at_most=7), "test") == [2] * 4
+
+
+@given(data_sets, st.integers(1, 12), seeds)
+def test_any_data_is_dealt_in_equal_parts(data, clients, seed):
+    found = possible(equal_devices, data, seed, clients=clients)
+    assert (found is None) == (clients > len(data.train))
+    if found:
+        assert disjoint(all_rows(found), len(data.train))
+        assert sizes_of(found) == [len(data.train) // clients] * clients

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fedrepro.errors import UserError
 from fedrepro.studies.omni import splits
 from fedrepro.studies.omni.partitions.omni_skewed import _thin, omni_skewed
 from fedrepro.studies.omni.partitions.omni_stratified import omni_stratified
-from tests.unit.data.partitions.builders import all_rows, counts, labelled, measured, rng, sizes_of
+from tests.unit.data.partitions.builders import (
+    all_rows,
+    counts,
+    data_sets,
+    disjoint,
+    labelled,
+    measured,
+    possible,
+    rng,
+    seeds,
+    sizes_of,
+)
 
 POOL = labelled([7000] * 10)
 BOTH = pytest.mark.parametrize("make", [omni_stratified, omni_skewed])
@@ -99,3 +112,17 @@ def test_skewed_nodes_are_drawn_again_if_one_would_be_empty():
 def test_impossible_requests_are_refused(make, data, options, message):
     with pytest.raises(UserError, match=rf"^{make.__name__}: .*{message}"):
         make(data, rng(), **options)
+
+
+@given(data_sets, st.integers(1, 6), seeds, st.integers(1, 30), st.integers(1, 30))
+def test_no_sample_of_any_data_is_in_two_nodes(data, clients, seed, samples, test_samples):
+    for make in (omni_stratified, omni_skewed):
+        found = possible(make, data, seed, clients=clients, samples=samples, test_samples=test_samples)
+        if found:
+            assert disjoint(all_rows(found, "train", "test"), len(data.train))
+            assert min(sizes_of(found, "test")) >= 1
+        if found and make is omni_stratified:
+            each = min(samples + test_samples, len(data.train) // clients)
+            table = counts(data, found) + counts(data, found, "test")
+            assert (table.sum(axis=1) == each).all()
+            assert np.ptp(table, axis=0).max() <= 1

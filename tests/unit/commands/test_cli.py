@@ -210,7 +210,9 @@ def test_an_experiments_settings_are_shown_with_their_places(capsys, monkeypatch
     assert ("rounds: 7", "config/studies/toy/experiments/ring.yaml:3") in rows[None]
     assert ("seeds: 6", f"config/studies/toy/experiments/_base.yaml:{number}") in rows["paper"]
     assert ("seeds: 3", "config/studies/toy/experiments/ring.yaml:5") in rows["smoke"]
-    assert ("seeds_per_job: 3", "config/studies/toy/experiments/ring.yaml:5") in rows["smoke"]  # at most the number of seeds
+    assert ("seeds_per_job: 3", "config/studies/toy/experiments/ring.yaml:5") in rows[
+        "smoke"
+    ]  # at most the number of seeds
     assert ("dataset:", "") in rows["smoke"]
     assert "did you mean 'ring_7'?" in told(capsys, "show", "toy/ring_8", "--config", code=1)
     assert "did you mean 'demo'?" in told(capsys, "show", "toy/ring_7", "--config", "--scale", "dem", code=1)

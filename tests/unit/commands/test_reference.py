@@ -104,7 +104,8 @@ def test_what_a_study_no_longer_has_goes(kept, results, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("study", "says"), [("tyo", "study 'tyo' is unknown; did you mean 'toy'?"), ("other", "there is no ledger of other")]
+    ("study", "says"),
+    [("tyo", "study 'tyo' is unknown; did you mean 'toy'?"), ("other", "there is no ledger of other")],
 )
 def test_nothing_is_kept_of_a_study_that_is_not_there(kept, results, tmp_path, study, says):
     before = sorted(kept.rglob("*"))

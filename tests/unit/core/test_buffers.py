@@ -16,7 +16,6 @@ from fedrepro.core.federation import Batch, Batches, LocalWork
 from fedrepro.core.model import BatchNorm
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
-from fedrepro.studies.sa.algorithms.sa import SA
 from tests.builders import EXPERIMENT, federations, make_plan, make_task, run
 
 WHOLE = {0: (6, 3, 6)}  # batches of three without padding
@@ -91,7 +90,7 @@ def test_two_rounds_are_those_of_a_plain_training_loop(sizes, strategy, mu):
 
 def test_evaluation_uses_the_running_statistics():
     task, by_seed = task_and_data()
-    w = run(task, by_seed, make_plan(1, LocalWork(epochs=2, batch=3)), SA(lr=0.1)).w
+    w = run(task, by_seed, make_plan(1, LocalWork(epochs=2, batch=3)), FedAvg(lr=0.1)).w
     held = by_seed[0].train
     loss, _ = task.evaluate(w, held, [0, 1, 2])
     model = twin(task.model)

@@ -9,19 +9,20 @@ import os
 import pickle
 from functools import partial
 
-import pandas as pd
 import pytest
 import torch
 
+from fedrepro.algorithms.afl import AFL
 from fedrepro.algorithms.fedavg import FedAvg
+from fedrepro.algorithms.fedpd import FedPD
 from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.algorithms.local import Local
 from fedrepro.core import checkpoint as checkpoint_module
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.federation import LocalWork
 from fedrepro.core.params import Params
-from fedrepro.studies.dfl.algorithms.dfl import DFL
 from tests.builders import FULL_BATCH, RAGGED, federations, make_plan, make_task, params, run
+from tests.crashes import Crash, Fragile, assert_resumes
 
 PAYLOAD = {
     "round": 3,
@@ -155,21 +156,6 @@ def test_due_after_some_seconds(path, monkeypatch):
 # --- crash and resume -------------------------------------------------------------------------------------------------
 
 
-class Crash(Exception):
-    pass
-
-
-class Fragile:
-    """A progress line that breaks in a given round, after the checkpoint of that round."""
-
-    def __init__(self, round: int | None):
-        self.round = round
-
-    def say(self, done: int, note: str = "") -> None:
-        if done == self.round:
-            raise Crash
-
-
 ROUNDS = 4
 SHORT = LocalWork(epochs=1, batch=3)
 CASES = {
@@ -177,8 +163,8 @@ CASES = {
     "a grid of fedprox, sampled": ("softmax", SHORT, [FedProx(lr=0.1), FedProx(lr=0.3)], {"clients": 4}),
     "local": ("softmax", SHORT, [Local(lr=0.1)], {}),
     "local, sampled": ("softmax", SHORT, [Local(lr=0.1)], {"clients": 2}),
-    "toy": ("linear", FULL_BATCH, [DFL(servers=3, server_steps=1, record="steps")], {"weights": "uniform"}),
-    "toy that loses a server": ("linear", FULL_BATCH, [DFL(servers=3, lost_at=2, lost_server=1)], {}),
+    "fedpd": ("linear", FULL_BATCH, [FedPD(lr=0.1, gamma=0.5)], {"weights": "uniform"}),
+    "afl": ("softmax", SHORT, [AFL(lr=0.1, gamma=0.1)], {"clients": 4}),
     "one of two diverges": ("linear", FULL_BATCH, [FedAvg(lr=1e200), FedAvg(lr=0.1)], {}),
 }
 
@@ -193,17 +179,7 @@ def start(case: str, strategy: str, **options):
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
 @pytest.mark.parametrize("case", CASES)
 def test_a_resumed_run_ends_with_the_same_bytes(path, case, strategy):
-    undisturbed = start(case, strategy)
-    for crash in range(1, ROUNDS):
-        with pytest.raises(Crash):
-            start(case, strategy, checkpoint=Checkpoint(path, seconds=0), progress=Fragile(crash))
-        resumed = start(case, strategy, checkpoint=Checkpoint(path, seconds=0), progress=Fragile(None))
-        assert resumed.counts["resumed_from"] == crash
-        assert resumed.counts["gradient_steps"] == undisturbed.counts["gradient_steps"]
-        pd.testing.assert_frame_equal(resumed.frame, undisturbed.frame, check_exact=True)
-        assert resumed.parquet() == undisturbed.parquet()
-        assert [r.diverged for r in resumed.replicates] == [r.diverged for r in undisturbed.replicates]
-        path.unlink()
+    assert_resumes(path, ROUNDS, lambda **options: start(case, strategy, **options))
 
 
 def test_a_run_that_crashes_again_and_again_ends_with_the_same_bytes(path):

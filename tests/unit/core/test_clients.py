@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +18,6 @@ from fedrepro.core import clients
 from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.clients import Work, strategy
 from fedrepro.core.federation import Batches, Samples
-from fedrepro.studies.dfl.algorithms.dfl import DFL
 from tests.builders import FULL_BATCH, MINI_BATCH, RAGGED, federations, make_plan, make_task, run, spying, tensors
 
 
@@ -69,7 +69,7 @@ def test_clients_with_messages_of_their_own():
 
 
 def test_messages_shared_by_some():
-    """As in DFL: clients 0, 1, 2 have one server, 3, 4, 5 another."""
+    """Clients 0, 1, 2 have one server, 3, 4, 5 another."""
     task = make_task("linear")
     a, b = task.start, task.start.add(task.start)
     for work in (MINI_BATCH, FULL_BATCH):
@@ -209,9 +209,19 @@ def test_clients_of_one_shape_and_settings_of_a_grid_are_one_call(gradients):
     assert gradients.evaluations == 4 * 6
 
 
+@dataclass(frozen=True)
+class Serving(FedAvg):
+    """Whole numbers and texts that only the server uses."""
+
+    servers: int = 1
+    graph: str = "ring"
+
+    server_only: ClassVar[frozenset[str]] = frozenset({"servers", "graph"})
+
+
 def test_settings_that_differ_only_at_the_server_are_one_call(gradients):
     task = make_task("linear")
-    some = [DFL(servers=3, server_steps=1), DFL(servers=1, server_steps=9, graph="path", record="steps")]
+    some = [Serving(servers=3), Serving(servers=1, graph="path")]
     results("vmap", task, make_works(task, some, sizes=[6, 6, 6], model="linear"))
     assert (gradients.calls, gradients.evaluations) == (4, 24)
 

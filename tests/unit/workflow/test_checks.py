@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from fedrepro.core import parts
 from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError
 from fedrepro.workflow import checks
 from fedrepro.workflow.checks import check_all, check_once, parameter_schema
 from tests.configs import experiment
+
+#: a method that only one study may use, and `toy` may not
+FOREIGN = next(name for name, module in parts.modules("algorithms").items() if ".studies." in module)
 
 
 def scheme(dataset, rng, alpha: float, *, clients: int = 3, names: list[str] | None = None, hard: bool = False):
@@ -106,7 +110,7 @@ def test_the_small_experiment_passes():
             "algorithms.fedavg (decay=2): FedAvg: decay = 2.0: must lie in (0, 1]",
         ),
         ({"algorithms.fedavg.variants": {"a": {"mu": 1}}}, "unknown key 'algorithms.fedavg.mu'"),
-        ({"algorithms": {"hm1": {}}}, "algorithms.hm1: algorithm 'hm1' is unknown"),  # of another study
+        ({"algorithms": {FOREIGN: {}}}, f"algorithms.{FOREIGN}: algorithm '{FOREIGN}' is unknown"),
     ],
 )
 def test_names_the_file_the_key_and_the_nearest_name(changes, says):

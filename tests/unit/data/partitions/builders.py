@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import strategies as st
 
-from fedrepro.data.assignment import Assignment
+from fedrepro.data.assignment import Assignment, content_sha256
 from fedrepro.data.dataset import Dataset, Split
+from fedrepro.errors import UserError
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -41,3 +43,25 @@ def counts(data: Dataset, assignment: Assignment, name: str = "train") -> np.nda
 def all_rows(assignment: Assignment, *names: str) -> list[int]:
     """Every row that a client holds, sorted; a row held twice appears twice."""
     return sorted(np.concatenate([rows for name in names or ("train",) for rows in assignment.rows[name]]).tolist())
+
+
+# --- properties (hypothesis) ------------------------------------------------------------------------------------------
+
+seeds = st.integers(0, 2**32)
+data_sets = st.lists(st.integers(0, 40), min_size=1, max_size=8).filter(any).map(labelled)
+
+
+def disjoint(rows: list[int], total: int) -> bool:
+    return len(set(rows)) == len(rows) and set(rows) <= set(range(total))
+
+
+def possible(make, data: Dataset, seed: int, **options) -> Assignment | None:
+    """The federation, or None after a UserError; any other error fails the test."""
+    try:
+        found = make(data, rng(seed), **options)
+    except UserError:
+        return None
+    assert content_sha256({0: found}) == content_sha256({0: make(data, rng(seed), **options)})
+    assert min(sizes_of(found)) >= 1
+    assert len(found.groups) in (0, len(found.rows["train"]))
+    return found

@@ -12,38 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrepro.core import parts
-from fedrepro.data.assignment import Assignment, content_sha256
 from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.partitions.by_client import by_client
 from fedrepro.data.partitions.dirichlet import dirichlet
 from fedrepro.data.partitions.iid import iid
 from fedrepro.data.partitions.k_classes import k_classes
 from fedrepro.data.preparation import INSIDE
-from fedrepro.errors import UserError
-from fedrepro.studies.fgpr.partitions.equal_devices import equal_devices
-from fedrepro.studies.omni.partitions.omni_skewed import omni_skewed
-from fedrepro.studies.omni.partitions.omni_stratified import omni_stratified
-from tests.unit.data.partitions.builders import all_rows, counts, labelled, rng, sizes_of
+from tests.unit.data.partitions.builders import (
+    all_rows,
+    counts,
+    data_sets,
+    disjoint,
+    labelled,
+    possible,
+    rng,
+    seeds,
+    sizes_of,
+)
 
-seeds = st.integers(0, 2**32)
 clients = st.integers(1, 12)
-data_sets = st.lists(st.integers(0, 40), min_size=1, max_size=8).filter(any).map(labelled)
-
-
-def disjoint(rows: list[int], total: int) -> bool:
-    return len(set(rows)) == len(rows) and set(rows) <= set(range(total))
-
-
-def possible(make, data: Dataset, seed: int, **options) -> Assignment | None:
-    """The federation, or None after a UserError; any other error fails the test."""
-    try:
-        found = make(data, rng(seed), **options)
-    except UserError:
-        return None
-    assert content_sha256({0: found}) == content_sha256({0: make(data, rng(seed), **options)})
-    assert min(sizes_of(found)) >= 1
-    assert len(found.groups) in (0, len(found.rows["train"]))
-    return found
 
 
 @given(data_sets, clients, seeds)
@@ -54,15 +41,6 @@ def test_iid(data, clients, seed):
         assert all_rows(found) == list(range(len(data.train)))
         assert len(sizes_of(found)) == clients
         assert np.ptp(sizes_of(found)) <= 1
-
-
-@given(data_sets, clients, seeds)
-def test_equal_devices(data, clients, seed):
-    found = possible(equal_devices, data, seed, clients=clients)
-    assert (found is None) == (clients > len(data.train))
-    if found:
-        assert disjoint(all_rows(found), len(data.train))
-        assert sizes_of(found) == [len(data.train) // clients] * clients
 
 
 @given(data_sets, st.integers(1, 5), seeds, st.floats(0.2, 1e4), st.integers(0, 5))
@@ -89,20 +67,6 @@ def test_k_classes(data, clients, classes, seed):
     else:
         most = -(-clients * classes // data.outputs)  # clients that hold a class
         assert classes > data.outputs or clients * classes < data.outputs or np.bincount(data.train.y).min() < most
-
-
-@given(data_sets, st.integers(1, 6), seeds, st.integers(1, 30), st.integers(1, 30))
-def test_omni_nodes(data, clients, seed, samples, test_samples):
-    for make in (omni_stratified, omni_skewed):
-        found = possible(make, data, seed, clients=clients, samples=samples, test_samples=test_samples)
-        if found:
-            assert disjoint(all_rows(found, "train", "test"), len(data.train))
-            assert min(sizes_of(found, "test")) >= 1
-        if found and make is omni_stratified:
-            each = min(samples + test_samples, len(data.train) // clients)
-            table = counts(data, found) + counts(data, found, "test")
-            assert (table.sum(axis=1) == each).all()
-            assert np.ptp(table, axis=0).max() <= 1
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=9), seeds, st.integers(0, 9), st.integers(0, 6))
