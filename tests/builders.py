@@ -1,4 +1,4 @@
-"""Small federations, problems and runs. Everything is float64, so that identities can be held to 1e-12."""
+"""Small federations, problems and runs. Everything is float64: identities hold to 1e-12."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def permuted(federation: Federation, order: Sequence[int]) -> Federation:
 
 
 def federations(model: str, sizes: Mapping[int, Sequence[int]], features: int = 3) -> dict[int, Federation]:
-    """A random federation for each seed, all on one `Samples`, as a job has them. Clients differ."""
+    """One random federation per seed, all on one `Samples` as in a job. Clients differ."""
     rng = np.random.default_rng(20)
     total = sum(map(sum, sizes.values()))
     owner = np.concatenate([np.repeat(np.arange(len(s)), s) for s in sizes.values()])
@@ -82,7 +82,7 @@ def federations(model: str, sizes: Mapping[int, Sequence[int]], features: int = 
 
 
 def make_task(model: str, features: int = 3, outputs: int | None = None, **hyper: Any) -> Task:
-    """A task; `start` are the parameters it came with (each gradient points the one module at others)."""
+    """A task. `start` holds its initial parameters, because each gradient loads other ones into the module."""
     make = parts.model(model)
     inputs = (features,) if make.example.inputs == (3,) else make.example.inputs
     outputs = make.example.outputs if outputs is None else outputs
@@ -98,7 +98,7 @@ def make_problem(task: Task, federation: Federation, plan: Plan) -> Problem:
 
 
 def make_plan(rounds: int = 3, work: LocalWork = FULL_BATCH, weights: str = "size", **options: Any) -> Plan:
-    """`clients` and `sampling` go to the participation, what is left to the plan."""
+    """`clients` and `sampling` go to the participation, the other options to the plan."""
     who = {k: options.pop(k) for k in ("clients", "sampling") if k in options}
     return Plan(EXPERIMENT, rounds, work, Participation(weights=weights, **who), **options)
 
@@ -110,7 +110,7 @@ def make_replicates(
     *algorithms: Algorithm,
     w: Params | None = None,
 ) -> list[Replicate]:
-    """One replicate for each algorithm (setting) and seed; all of them start from `w`, or from `task.start`."""
+    """One replicate per algorithm (setting) and seed. All start from `w`, or from `task.start`."""
     by_seed = {0: by_seed} if isinstance(by_seed, Federation) else by_seed
     w = task.start if w is None else w
     problems = {seed: make_problem(task, federation, plan) for seed, federation in by_seed.items()}
@@ -123,7 +123,7 @@ def make_replicates(
 
 @dataclass
 class Run:
-    """What a run left behind."""
+    """The replicates, the log and the counts of a run."""
 
     replicates: list[Replicate]
     frame: pd.DataFrame
@@ -200,7 +200,7 @@ class GradientCounter:
 
 
 def _stacked_clients(tree: Any) -> int:
-    """How many clients a call inside vmap stands for: memory behind a tensor over what is seen of it."""
+    """The number of clients in a call inside vmap: the size of a tensor's memory over its visible size."""
 
     def behind(leaf: Tensor) -> int:
         inside = leaf
@@ -212,7 +212,7 @@ def _stacked_clients(tree: Any) -> int:
 
 
 def spying(algorithm: Algorithm, seen: list[dict[str, Any]]) -> Algorithm:
-    """The algorithm, noting in `seen` every client update (`client_update`) and server update (`server_update`)."""
+    """The algorithm, which appends every client update and server update to `seen`."""
 
     def client_update(self, task, message, local, batches):
         seen.append({"what": "client", "round": batches.round, "message": message, "batches": batches})

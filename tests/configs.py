@@ -1,4 +1,4 @@
-"""A config folder with one small experiment, to be changed in one place by each test."""
+"""A config folder with one small experiment; tests change single values of it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def changed(tree: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_config(folder: Path, changes: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Write studies/toy/experiments/line.yaml (with `changes`) and artefacts/toy.yaml; returns what Layout is given."""
+    """Write the study `toy` with one experiment (`line`, with `changes`) and its artefacts; returns the config for
+    Layout."""
     config = folder / "config"
     write_study(config, "toy")
     write_yaml(config / "studies" / "toy" / "experiments" / "line.yaml", changed(EXPERIMENT, changes or {}))
@@ -87,13 +88,13 @@ def write_yaml(path: Path, content: Any) -> None:
 
 
 def experiment(changes: dict[str, Any] | None = None, scale: str = "smoke", name: str = "line") -> Experiment:
-    """The small experiment, resolved, without a file behind it."""
+    """The small experiment, resolved; no file is written."""
     path = Path(f"config/studies/toy/experiments/{name}.yaml")
     return Experiment("toy", name, scale, path, resolve(changed(EXPERIMENT, changes or {}), scale, path))
 
 
 def message(call: Callable[..., Any], *arguments: Any) -> str:
-    """The text of the UserError that the call raises, which must be one line."""
+    """The text of the UserError that the call raises. It must be one line."""
     with pytest.raises(UserError) as caught:
         call(*arguments)
     text = str(caught.value)

@@ -11,7 +11,7 @@ from fedrepro.evidence.ledger import COLUMNS
 from fedrepro.report.claims import VERDICTS
 
 HOSTILE = "</script></style><script>alert('x')</script><img src=x onerror=alert(1)>\"'><b>&amp;"
-# The smallest picture there is: one transparent pixel.
+# one transparent pixel
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )

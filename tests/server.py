@@ -1,4 +1,4 @@
-"""A small HTTP server with the faults that real ones have. It notes what it was asked for."""
+"""A small HTTP server with the faults of real ones. It records its requests."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Page:
-    """What is served at a path. A list of `bodies`: one an answer, the last one ever after."""
+    """The content of a path. Each answer takes the next of `bodies`; the last one is repeated."""
 
     bodies: list[bytes]
     status: int = 200
-    ranges: bool = True  # False: answers 200 with everything to a request for the rest
-    shift: int = 0  # of the part it answers with, against the one asked for
-    length: bool = True  # announces Content-Length
-    cut: list[int] = field(default_factory=list)  # bytes after which it closes, one an answer
-    stall: int | None = None  # bytes after which it says nothing more
-    gate: threading.Event | None = None  # sends the first kilobyte, then waits for it
+    ranges: bool = True  # False: a request for the rest gets 200 and the whole file
+    shift: int = 0  # offset of the part that is sent from the part requested
+    length: bool = True  # send Content-Length
+    cut: list[int] = field(default_factory=list)  # bytes before the connection is closed, one number per answer
+    stall: int | None = None  # bytes before the answer stalls
+    gate: threading.Event | None = None  # send the first kilobyte, then wait for this event
     content_type: str = "application/octet-stream"
     location: str | None = None
 
@@ -31,7 +31,7 @@ class Server:
     def __init__(self) -> None:
         self.pages: dict[str, Page] = {}
         self.asked: list[tuple[str, str | None]] = []  # path, Range
-        self.released = threading.Event()  # ends what stalls
+        self.released = threading.Event()  # ends stalled answers
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -48,7 +48,7 @@ class Server:
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     def serve(self, path: str, *bodies: bytes, **faults) -> str:
-        """Put something at a path; its address."""
+        """Serve a page at a path; returns its address."""
         self.pages[f"/{path}"] = Page(list(bodies) or [b""], **faults)
         return self.url(path)
 
@@ -107,7 +107,7 @@ class Server:
 
 
 def wait_until(condition, seconds: float = 30.0) -> None:
-    """Until a condition holds; an error after a long while."""
+    """Wait until a condition holds; fail after a long time."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

@@ -1,8 +1,8 @@
-"""A slurm of one node on this machine: munge, slurmctld and slurmd on free ports, with a scheduled gres `gpu`; if asked
-for, with accounts, which take mariadb and slurmdbd beside them.
+"""Slurm with one node on this machine: munge, slurmctld and slurmd on free ports, with a scheduled gres `gpu`; on
+request with accounting, which also needs mariadb and slurmdbd.
 
-`with one_node(folder) as slurm:` starts it, `slurm.within(environment)` leads commands to it, and at the end no daemon
-is left.
+`with one_node(folder) as slurm:` starts it, `slurm.within(environment)` points commands to it. All daemons are
+stopped at the end.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Slurm:
     folder: Path
 
     def within(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The environment with this slurm's commands in front: inside a job SLURM_CONF is not handed on."""
+        """The environment with this slurm's commands first in PATH: jobs do not inherit SLURM_CONF."""
         path = f"{self.folder / 'bin'}{os.pathsep}{environment['PATH']}"
         return {**environment, "PATH": path, "SLURM_CONF": str(self.folder / "slurm.conf")}
 
@@ -90,14 +90,14 @@ class Slurm:
         return done.stdout
 
     def jobs(self) -> dict[str, dict[str, str]]:
-        """Every job that the controller remembers: id → its fields, as `scontrol show job` names them."""
+        """Every job known to the controller: id → its fields, named as in `scontrol show job`."""
         shown = self.command("scontrol", "--oneliner", "show", "job").splitlines()
         records = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in shown]
         return {record["JobId"]: record for record in records if "JobId" in record}
 
 
 def missing(accounts: bool = False) -> str:
-    """Why there can be no slurm here; the empty text where there can."""
+    """The reason why slurm cannot run here; empty if it can."""
     needed = (*NEEDED, *NEEDED_FOR_ACCOUNTS) if accounts else NEEDED
     absent = [name for name in needed if _which(name) is None]
     if absent:
@@ -159,7 +159,7 @@ def one_node(folder: Path, cpus: int = 2, memory: int = 64_000, accounts: bool =
 
 
 def _database(folder: Path) -> list[str]:
-    """An empty database in the folder, that only this machine's processes reach: the options to start it with."""
+    """Create an empty database in the folder, reachable from this machine only; returns the options that start it."""
     data = ["--no-defaults", f"--datadir={folder}/database", "--user=root"]
     install = [_which("mariadb-install-db"), *data, "--auth-root-authentication-method=normal", "--skip-test-db"]
     subprocess.run(install, check=True, capture_output=True)
@@ -169,7 +169,7 @@ def _database(folder: Path) -> list[str]:
 
 
 def _gres(host: str) -> str:
-    """A device a GPU, so that slurm gives each to one job at a time; /dev/null and its like are always there."""
+    """One device per GPU, so that slurm gives each to one job at a time; /dev/null and its like always exist."""
     return "".join(f"NodeName={host} Name=gpu File={device}\n" for device in ("/dev/null", "/dev/zero")[:GPUS])
 
 
@@ -195,7 +195,7 @@ def _wait(ready, folder: Path, what: str, seconds: float = 60) -> None:
 
 
 def _which(name: str) -> str | None:
-    """Daemons are often in sbin, which a user's PATH leaves out."""
+    """Daemons are often in sbin, which is not in a user's PATH."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin:/sbin")
 
 

@@ -1,4 +1,4 @@
-"""A real browser: the chromium of the system. Without one these tests are skipped by name."""
+"""A real browser: the chromium of the system. Without it these tests are skipped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-#: no connection of the browser's own; --no-sandbox because a test machine may run as root
+#: no background connections; --no-sandbox because a test machine may run as root
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 

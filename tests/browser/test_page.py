@@ -1,4 +1,4 @@
-"""The report as a person uses it: in a browser, from the file system."""
+"""The report in a real browser, opened from the file system."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.pages import HOSTILE, SVG, write_artefact, write_results
 
 @dataclass
 class Seen:
-    """A page, with what it asked for and what it complained of."""
+    """A page with its requests and its errors and warnings."""
 
     page: object
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
     def rows(self) -> list[str]:
-        """Ids of the claims that can be seen, in their order."""
+        """Ids of the visible claims, in order."""
         return self.page.eval_on_selector_all("#claims tbody tr", "rows => rows.filter(r => !r.hidden).map(r => r.id)")
 
 
@@ -35,7 +35,7 @@ def file(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def opened(browser, file):
-    """Open the page, with options of the browser's context; no test may end with a request or a complaint."""
+    """Open the page, with options of the browser's context. Any request, error or warning fails the test."""
     contexts = []
 
     def open_page(**options) -> Seen:
@@ -142,7 +142,7 @@ def test_dark_and_light(opened):
     assert background(dark) > 600
 
 
-def test_a_telephone_needs_no_sideways_scrolling(opened):
+def test_a_phone_needs_no_sideways_scrolling(opened):
     page = opened(viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True).page
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
@@ -154,7 +154,7 @@ def test_hostile_text_is_shown_as_text(seen):
     assert seen.page.locator("[id='artefact/other/x&<b>y']").count() == 1
 
 
-def test_a_picture_can_be_taken_home(seen, tmp_path):
+def test_a_picture_can_be_downloaded(seen, tmp_path):
     with seen.page.expect_download() as waiting:
         seen.page.click("a[download='toy_fig3.svg']")
     assert Path(waiting.value.path()).read_text() == SVG

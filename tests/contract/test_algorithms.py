@@ -1,5 +1,5 @@
-"""What every method must hold. A new one is tested here as soon as its file is there; its `trial` says which
-hyper-parameters suit the small federations."""
+"""The contract of every method. A new method is covered as soon as its file exists; its `trial` names hyper-parameters
+for the small federations."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ CASES = {
     "softmax, mini-batch": ("softmax", MINI_BATCH),
     "mlp, five steps": ("mlp", LocalWork(steps=5, batch=3)),
 }
-#: a prior's likelihood is nothing that other methods can train
+#: other methods cannot train a prior's likelihood
 PRIORS = {
     "gaussian process, mini-batch": ("gaussian_process", MINI_BATCH),
     "gaussian process, full batch": ("gaussian_process", FULL_BATCH),
 }
 
 ALGORITHMS = {name: parts.algorithm(name) for name in parts.modules("algorithms")}
-#: methods without rounds have no clients' work to hold to anything: their own tests say what they compute
+#: methods without rounds have no client updates; their own tests cover them
 ITERATIVE = [name for name, make in ALGORITHMS.items() if make.iterative]
 any_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
 every_algorithm = pytest.mark.parametrize("name", ITERATIVE)
@@ -58,7 +58,7 @@ every_case = pytest.mark.parametrize(
 
 
 def case_of(name: str, case: str) -> str:
-    """The case, or the first that suits a method which asks more of a model."""
+    """The case, or the first possible one if the method needs another model."""
     possible = ALGORITHMS[name].trial.cases or tuple(CASES)
     return case if case in possible else possible[0]
 
@@ -74,7 +74,7 @@ def start(name: str, case: str = "softmax, mini-batch", seeds=tuple(BY_SEED), **
     return run(make_task(model), by_seed, plan, *settings_of(name), **options)
 
 
-# Both strategies are deterministic (see below), so one run of each serves several tests.
+# Both strategies are deterministic (tested below), so several tests share one run of each.
 cached = functools.cache(start)
 
 
@@ -134,7 +134,7 @@ def test_no_gradient_is_wasted(gradients, name, strategy):
         assert gradients.evaluations == 3 * clients * len(settings_of(name)) * each
         return
     found = start(name, "softmax, mini-batch", strategy=strategy)
-    # three rounds of two epochs of the batches in threes, for each setting
+    # per setting: three rounds of two epochs in batches of three
     batches = sum(-(-size // 3) for sizes in BY_SEED.values() for size in sizes)
     assert gradients.evaluations == 3 * 2 * batches * len(settings_of(name))
     assert found.counts["gradient_steps"] == gradients.evaluations
@@ -197,7 +197,7 @@ def test_all_algorithms_of_a_seed_get_the_same_batches_cohorts_and_initial_model
 
 @every_algorithm
 def test_a_client_update_is_pure(name):
-    """It changes nothing that it is given, and gives the same again."""
+    """Its arguments stay unchanged, and a second call gives the same result."""
     model, work = (CASES | PRIORS)[case_of(name, "softmax, mini-batch")]
     task, seen = make_task(model), []
     plan = make_plan(2, work, "uniform")

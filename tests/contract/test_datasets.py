@@ -1,7 +1,5 @@
-"""The contract of every data set and partition, and of every pair of them.
-
-A new one is covered as soon as its file exists: a data set with the `example` of its entry, a partition with the
-settings of its `EXAMPLES`.
+"""The contract of every data set, every partition, and every pair of both. A new one is covered as soon as its file
+exists: a data set by the `example` of its entry, a partition by its `EXAMPLES`.
 """
 
 from __future__ import annotations
@@ -78,7 +76,7 @@ def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
 
 
 @every_dataset
-def test_it_says_what_it_is_and_all_of_it_is_finite(name):
+def test_its_kind_is_known_and_its_values_are_finite(name):
     data = made(name)
     assert data.kind in ("standin", "synthetic") or data.found is not None
     assert data.outputs >= 1
@@ -100,7 +98,7 @@ def test_it_says_what_it_is_and_all_of_it_is_finite(name):
 
 
 @every_dataset
-def test_clients_are_numbered_from_nought_and_each_is_in_one_group(name):
+def test_clients_are_numbered_from_zero_and_each_is_in_one_group(name):
     train = made(name).train
     if train.client is None:
         return
@@ -114,7 +112,7 @@ def test_clients_are_numbered_from_nought_and_each_is_in_one_group(name):
 
 @every_dataset
 def test_the_same_stream_gives_the_same_data_and_another_other_data(name):
-    """And nothing global is drawn from."""
+    """No global generator is used."""
     np.random.seed(1)  # noqa: NPY002
     before = np.random.get_state()[1].copy(), torch.random.get_rng_state(), random.getstate()  # noqa: NPY002
     again = load(name, 0)
@@ -155,7 +153,7 @@ def test_its_file_holds_all_of_it(name, tmp_path):
 
 
 def check(data: Dataset, found: Assignment) -> None:
-    """No row is held twice, be it by two clients or in two splits; every client has something to learn from."""
+    """No row is held twice, neither by two clients nor in two splits. Every client has training samples."""
     assert all(len(rows) for rows in found.rows["train"])
     assert len(found.groups) in (0, len(found.rows["train"]))
     assert set(found.of) <= set(found.rows)
@@ -169,7 +167,7 @@ def check(data: Dataset, found: Assignment) -> None:
 
 
 @every_pair
-def test_a_scheme_splits_the_data_or_says_why_not(name, scheme):
+def test_a_scheme_splits_the_data_or_gives_the_reason(name, scheme):
     data = made(name)
     try:
         found = partition(name, scheme)
@@ -190,7 +188,7 @@ def test_a_scheme_splits_the_data_or_says_why_not(name, scheme):
 
 
 def check_inside(data: Dataset, dealt: Assignment, cut: Callable[..., Assignment]) -> None:
-    """A cut for validation, and for testing where there is no test set yet, loses nothing and shares nothing."""
+    """A cut for validation (and for testing, if there is no test set yet) loses no row and shares none."""
     shares = {"validation": 0.25} if "test" in dealt.rows else {"validation": 0.25, "test": 0.25}
     if "validation" in dealt.rows or min(map(len, dealt.rows["train"])) < 2:
         return
@@ -202,7 +200,7 @@ def check_inside(data: Dataset, dealt: Assignment, cut: Callable[..., Assignment
 
 @every_dataset
 def test_every_data_set_can_be_dealt_out_at_random_and_by_its_own_clients(name):
-    """Without a sample left over; `by_client` refuses exactly the data sets without clients."""
+    """No sample is left over; `by_client` refuses exactly the data sets without clients."""
     data = made(name)
     dealt = [deal(name, "iid", clients=3)]
     if data.train.client is None:
@@ -225,7 +223,7 @@ def test_a_partition_has_examples_of_shared_data_sets_or_of_its_own_study(name):
 @every_dataset
 @pytest.mark.parametrize("scheme", ["by_client", "iid"])
 def test_a_training_job_reads_each_clients_own_rows(name, scheme, tmp_path):
-    """Through the files, with the seeds' data sets one after the other in memory, and a cut inside each client."""
+    """Through the files, with the data sets of all seeds stacked in memory, and a cut inside each client."""
     datasets = {seed: made(name, seed) for seed in (0, 1)}
     if scheme == "by_client" and datasets[0].train.client is None:
         return
@@ -262,13 +260,13 @@ def given_to_a_model(data: Dataset, rows: np.ndarray) -> np.ndarray:
 
 
 def imported(code: str) -> set[str]:
-    """The modules that a fresh process has imported after the code."""
+    """The modules in a fresh process after it has run the code."""
     code += "; import sys; print(*sys.modules)"
     return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
 
 
 def test_no_data_set_and_no_partition_imports_torch():
-    """Preparing data must not cost torch's two seconds."""
+    """Importing torch takes two seconds, which preparing data need not pay."""
     modules = [*parts.modules("datasets").values(), *parts.modules("partitions").values()]
     found = imported(f"import fedrepro.data.preparation, {', '.join(modules)}")
     assert set(modules) <= found

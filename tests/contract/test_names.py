@@ -1,4 +1,4 @@
-"""A paper has one home: the name of a study stands in its own folders only, and a part has one name."""
+"""The name of a study appears in the folders of that study only, and every part has one name."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ KINDS = tuple(parts.SHARED)
 
 
 def homes(study: str) -> tuple[str, ...]:
-    """The places in which a study is at home."""
+    """The folders and files of a study."""
     folders = ("config/studies", "src/fedrepro/studies", "tests/studies")
     return (*(f"{folder}/{study}/" for folder in folders), f"notebooks/{study}.ipynb", f"docs/findings/{study}.md")
 
 
 def sources() -> list[str]:
-    """Every text file of the checkout but README, the changelog and committed results."""
+    """Every text file of the checkout except README, the changelog and committed results."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
     files = listed.stdout.split() or [str(p.relative_to(ROOT)) for p in ROOT.rglob("*.py")]
     spared = ("results/", "README.md", "CHANGELOG.md")

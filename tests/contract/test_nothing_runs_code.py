@@ -1,4 +1,4 @@
-"""No file that is read can run code: no pickle, no `torch.load` but of tensors, no YAML but plain, no shell."""
+"""Reading a file never runs code: no pickle, `torch.load` for tensors only, plain YAML only, no shell."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fedrepro.files import ROOT
 
 FILES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "scripts").glob("*.py")])
 NAMES = [str(path.relative_to(ROOT)) for path in FILES]
-#: modules whose loaders run code, and who may name them
+#: modules whose loaders run code → files that may mention them
 MODULES = {
-    "pickle": {"src/fedrepro/core/checkpoint.py"},  # names the error that torch raises
+    "pickle": {"src/fedrepro/core/checkpoint.py"},  # mentions the error that torch raises
     "cloudpickle": set(),
     "dill": set(),
     "joblib": set(),
@@ -27,7 +27,7 @@ def name_of(node: ast.expr) -> str:
 
 
 def given(call: ast.Call, keyword: str):
-    """The constant that a call gives for a keyword; None where it does not."""
+    """The constant passed for a keyword of a call, or None."""
     return next((k.value.value for k in call.keywords if k.arg == keyword and isinstance(k.value, ast.Constant)), None)
 
 

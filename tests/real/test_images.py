@@ -1,5 +1,5 @@
-"""The image data sets on their real files: known counts, known first labels, known means, and classes that the mean
-image of a class already tells apart."""
+"""The image data sets on their real files: known counts, first labels and means, and classes that mean images tell
+apart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CIFAR10_BATCH_1 = [1005, 974, 1032, 1016, 999, 937, 1030, 1001, 1025, 981]
 
 
 def nearest_class_mean(train: Split, test: Split) -> float:
-    """Accuracy on the test images of: the class whose mean training image is nearest."""
+    """Test accuracy of the class with the nearest mean training image."""
     x, z = (split.x.reshape(len(split), -1).astype(np.float32) / 255 for split in (train, test))
     means = np.stack([x[train.y == c].mean(axis=0) for c in range(train.y.max() + 1)])
     nearest = (z @ means.T - (means**2).sum(axis=1) / 2).argmax(axis=1)
@@ -69,7 +69,7 @@ def test_cifar10(real):
     mean, deviation = channels(data.train)
     # The channels' published mean; red, green and blue are in this order.
     assert data.offset[:, 0, 0] / 255 == pytest.approx(mean, abs=0.005)
-    # The published deviation is the mean over images of an image's own, less than that of all pixels (0.247, …).
+    # The published deviation is the mean of each image's own deviation, less than that of all pixels (0.247, …).
     own = (data.train.x.astype(np.float32) / 255).std(axis=(2, 3)).mean(axis=0)
     assert 1 / data.factor[:, 0, 0] / 255 == pytest.approx(own, abs=0.005)
     assert (deviation > own).all()
@@ -77,7 +77,7 @@ def test_cifar10(real):
 
 
 def test_a_picture_of_cifar10_is_smooth_across_and_down(real):
-    """Neighbours in a row or a column are alike: so planes, rows and columns are where they should be."""
+    """Neighbours in rows and columns are alike, so planes, rows and columns are in the right order."""
     x = real("cifar10", train=500).train.x.astype(np.float32)
     across, down = np.abs(np.diff(x, axis=3)).mean(), np.abs(np.diff(x, axis=2)).mean()
     strangers = np.abs(x - np.roll(x, 1, axis=0)).mean()
@@ -100,7 +100,7 @@ def test_emnist(real):
     data = real("emnist", train=697_932, test=116_323)
     assert (len(data.train), len(data.test)) == (697_932, 116_323)
     assert set(data.train.y) == set(data.test.y) == set(range(62))
-    # Digits stand as MNIST's do: its mean images tell them apart.
+    # Digits are oriented as in MNIST: its mean images tell them apart.
     digits = data.test.take(np.flatnonzero(data.test.y < 10))
     assert nearest_class_mean(real("mnist").train, digits) > 0.6
 

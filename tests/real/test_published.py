@@ -1,6 +1,6 @@
 """The printed numbers, compared with the texts of the papers.
 
-A number with `read` = text or table must stand in the text near its place: within a page of a mention of its table, or
+A number with `read` = text or table must appear in the text near its place: within a page of a mention of its table, or
 anywhere in the paper for a section. Numbers read off a figure by eye (`read` = figure) have no such text.
 """
 
@@ -43,7 +43,7 @@ def text_of(study: str) -> str:
 
 
 def near(text: str, place: str) -> str:
-    """The parts of the text around every mention of the table that `place` names; all of it for other places."""
+    """The text around every mention of the table in `place`; the whole text for other places."""
     table = re.search(r"Table ([\w.]*\w)", place)
     if not table:
         return text
@@ -52,7 +52,7 @@ def near(text: str, place: str) -> str:
 
 
 def stands(number: str, text: str) -> bool:
-    """Whether a printed number stands in a text as a number of its own, also as a power of ten or in per cent."""
+    """Whether a printed number occurs in a text as a separate number, also as a power of ten or a fraction."""
     forms = {re.escape(number)}
     if power := re.fullmatch(r"1e-?(\d+)", number):
         forms |= {rf"10\^\{{?[-−]{power[1]}\}}?", rf"10[-−–]{power[1]}", "0\\." + "0" * (int(power[1]) - 1) + "1"}

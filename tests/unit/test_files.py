@@ -1,4 +1,4 @@
-"""Files: written completely or not at all, identified by their content."""
+"""Files: written completely or not at all, identified by their content; and YAML read as plain values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_permissions_follow_the_umask(tmp_path, mask, mode):
     before = os.umask(mask)
     try:
         write_atomically(tmp_path / "a", "")
-        assert os.umask(mask) == mask  # left as it was
+        assert os.umask(mask) == mask  # restored
     finally:
         os.umask(before)
     assert (tmp_path / "a").stat().st_mode & 0o777 == mode
@@ -73,7 +73,7 @@ write_atomically(Path(sys.argv[1]), bytes(10_000))
 
 
 def test_what_does_not_fit_leaves_the_old_file_and_nothing_else(tmp_path):
-    """A limit on the size of files stands for a full disk, which tests/workflow/test_faults.py has where it may."""
+    """A file size limit stands in for a full disk; tests/workflow/test_faults.py uses a real one where it can."""
     write_atomically(tmp_path / "a", "old")
     done = subprocess.run([sys.executable, "-c", FULL, str(tmp_path / "a")], capture_output=True, text=True)
     assert done.returncode == 1
@@ -92,7 +92,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
 
 # --- YAML -------------------------------------------------------------------------------------------------------------
 
-#: the end of a message that PyYAML's two readers word differently
+#: end of a message that PyYAML's two parsers word differently
 HERE = "in this context" if yaml.__with_libyaml__ else "here"
 
 

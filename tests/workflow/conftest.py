@@ -1,4 +1,4 @@
-"""A private checkout with a small config, run once for all tests; each test works on a copy of what came out."""
+"""A private checkout with a small config, run once for all tests; each test works on a copy of the results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTS = ("Snakefile", "Makefile", "pyproject.toml", "workflow", "scripts", "conf
 #: what is kept of the study
 EXPERIMENTS = ("line", "faults")
 ARTEFACTS = ("fig3b", "faults")
-#: while one study is worked on, SMOKE_ONLY=<study> keeps the whole workflow's tests to it
+#: SMOKE_ONLY=<study> restricts the tests of the whole workflow to one study
 SMOKE_STUDIES = os.environ.get("SMOKE_ONLY", "").split()
 SMOKE_ONLY = (f"only={' '.join(SMOKE_STUDIES)}",) if SMOKE_STUDIES else ()
 
@@ -51,11 +51,11 @@ class Checkout:
             env=self.environment(**environment),
             capture_output=True,
             text=True,
-            timeout=5000,  # a hang, not a slow machine
+            timeout=5000,  # only a hang takes this long
         )
 
     def jobs(self, *targets: str, config: tuple[str, ...] = ()) -> set[str]:
-        """What a run would do, as the jobs' messages, without the target itself."""
+        """The messages of the jobs that a run would start, without the target itself."""
         done = self.snakemake(*targets, config=config, options=("--dry-run",))
         assert done.returncode == 0, done.stderr
         listed = done.stderr.partition("Building DAG of jobs...\n")[2].partition("Reasons:")[0].splitlines()
@@ -80,7 +80,7 @@ class Checkout:
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """With the files' times, by which the workflow knows what is up to date."""
+    """Copy with the files' times, which tell the workflow what is up to date."""
     shutil.copytree(source, target, copy_function=shutil.copy2, symlinks=True)
 
 
@@ -94,9 +94,8 @@ def copy_checkout(folder: Path, source: Path = ROOT) -> Checkout:
 
 
 def make_checkout(folder: Path) -> Checkout:
-    """The sources of this checkout with one study, `toy`: a copy of the one that has an experiment `faults`, cut down to
-    two short experiments. In the second its method runs beside fedprox and a fedavg whose step is so long that it
-    diverges."""
+    """The sources of this checkout with one study, `toy`: a copy of the study that has an experiment `faults`, cut down
+    to two short experiments. The second one also runs fedprox, and fedavg with a step so long that it diverges."""
     checkout = copy_checkout(folder)
     (faults,) = (folder / "config" / "studies").glob("*/experiments/faults.yaml")
     study = faults.parents[1].name
@@ -157,8 +156,8 @@ def keep_shown(notebook: Path) -> None:
 def once(
     tmp_path_factory, name: str, make: Callable[[Path], Checkout], *config: str
 ) -> tuple[Checkout, dict[str, Any]]:
-    """A checkout and how its run of everything went, shared by all workers: the first to come runs it, the others
-    wait. Tests may read it and must not change it."""
+    """A checkout and the outcome of its complete run, shared by all workers: the first worker runs it, the others wait.
+    Tests must not change it."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder, outcome = shared / name, shared / f"{name}.json"
@@ -177,13 +176,13 @@ def first_run(tmp_path_factory) -> tuple[Checkout, dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def smoke_run(tmp_path_factory) -> tuple[Checkout, dict[str, Any]]:
-    """The workflow as it is committed, after a run at smoke scale."""
+    """The committed workflow after a run at smoke scale."""
     return once(tmp_path_factory, "smoke", copy_checkout, *SMOKE_ONLY)
 
 
 @pytest.fixture
 def checkout(first_run, tmp_path) -> Checkout:
-    """A copy of the checkout and its results, to be changed at will."""
+    """A copy of the checkout and its results, which a test may change."""
     finished, outcome = first_run
     assert outcome["returncode"] == 0, outcome["err"]
     copy_tree(finished.folder, tmp_path / "checkout")

@@ -1,4 +1,4 @@
-"""The slurm profile on a real slurm of one node: jobs go through it, short ones together; one cancelled is retried."""
+"""The slurm profile on a real slurm with one node: short jobs run together, cancelled jobs are retried."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.workflow.conftest import SMOKE_STUDIES, Checkout, copy_checkout, copy
 
 pytestmark = pytest.mark.workflow
 
-#: what goes through slurm: everything that went through the local run; SLURM_ONLY=<study> is a short way to look
+#: slurm runs everything that the local run did; SLURM_ONLY=<study> restricts it to one study
 STUDIES = os.environ.get("SLURM_ONLY", "").split() or SMOKE_STUDIES or sorted(load_studies(ROOT / "config"))
 
-#: as wide as the node, no waiting for a shared file system, and looks at the queue as often as a test wants them
+#: as many jobs as the node takes, no waiting for a shared file system, frequent looks at the queue
 HERE = ("--cores", "2", "--latency-wait", "5", "--seconds-between-status-checks", "2")
 HERE += ("--slurm-init-seconds-before-status-checks", "1", "--slurm-status-command")
 
@@ -35,7 +35,7 @@ def slurm(tmp_path_factory):
 
 @pytest.fixture
 def slurm_with_accounts(tmp_path_factory):
-    """One where sacct alone tells the state of jobs."""
+    """A slurm in which only sacct knows the state of jobs."""
     if reason := clusters.missing(accounts=True):
         pytest.skip(reason)
     with clusters.one_node(tmp_path_factory.mktemp("slurm") / "node", accounts=True) as node:
@@ -66,7 +66,7 @@ def test_the_smoke_scale_through_slurm_gives_the_bytes_of_a_local_run(slurm, smo
     local, outcome = smoke_run
     assert outcome["returncode"] == 0, outcome["err"]
     remote = copy_checkout(tmp_path / "checkout", local.folder)
-    copy_tree(local.folder / "cache", remote.folder / "cache")  # the strategies that were chosen there
+    copy_tree(local.folder / "cache", remote.folder / "cache")  # the strategies chosen there
     before = set(slurm.jobs())
     run = start(remote, slurm, "all", config=(f"only={' '.join(STUDIES)}",))
     _, told = run.communicate(timeout=3000)
@@ -149,7 +149,7 @@ def test_on_cuda_a_training_job_asks_for_a_gpu_and_a_node_without_one_is_named(s
 
 
 def test_another_scheduler_is_a_submit_command(checkout):
-    """Here a shell, which runs a job at once and is done."""
+    """Here a shell that runs the job at once."""
     (checkout.results / "ledger.csv").unlink()
     submit = checkout.folder / "submit"
     submit.write_text('#!/bin/sh\nsh "$3" >submitted.log 2>&1 && echo "$1 $2" >>submitted.txt && echo job-1\n')

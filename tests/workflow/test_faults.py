@@ -1,4 +1,4 @@
-"""What goes wrong around a run: it is killed, a second one begins, the disk is full or read-only, a job fails.
+"""Faults around a run: it is killed, a second run starts, the disk is full or read-only, a job fails.
 
 Kills of a training job alone: test_resume.py. Damaged checkpoints and data: tests/unit. Jobs that a cluster ends:
 test_cluster.py.
@@ -24,7 +24,7 @@ from tests.workflow.conftest import Checkout, copy_tree, rename
 
 pytestmark = pytest.mark.workflow
 
-LINE = "toy/line/toy/0-1.parquet"  # the one training job behind toy/fig3b
+LINE = "toy/line/toy/0-1.parquet"  # the only training job of toy/fig3b
 
 
 def runs(checkout: Checkout) -> dict[str, bytes]:
@@ -35,7 +35,7 @@ def runs(checkout: Checkout) -> dict[str, bytes]:
 
 @pytest.fixture
 def begin() -> Iterator:
-    """Starts a run and returns as soon as its first training job is at work."""
+    """Start a run; return as soon as its first training job works."""
     started = []
 
     def start(checkout: Checkout) -> subprocess.Popen:
@@ -57,13 +57,13 @@ def begin() -> Iterator:
     yield start
     for process in started:
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # with its jobs, which a killed snakemake leaves
+            os.killpg(process.pid, signal.SIGKILL)  # with its jobs, which survive a killed snakemake
         process.wait()
 
 
-def test_a_second_run_is_told_and_a_killed_run_is_taken_up_by_the_same_command(fresh, first_run, begin):
+def test_a_second_run_is_refused_and_a_killed_run_is_resumed_by_the_same_command(fresh, first_run, begin):
     first = begin(fresh)
-    first.send_signal(signal.SIGSTOP)  # so that it is there for as long as the second looks
+    first.send_signal(signal.SIGSTOP)  # so that it still runs while the second one looks
 
     second = fresh.snakemake("toy/fig3b")
     assert second.returncode != 0
@@ -72,7 +72,7 @@ def test_a_second_run_is_told_and_a_killed_run_is_taken_up_by_the_same_command(f
     assert told[0].startswith(f"error: another run is at work on results/smoke (process {first.pid} on ")
     assert "Traceback" not in second.stderr
     assert "done:" not in second.stderr
-    assert fresh.jobs("toy/fig3b")  # to look at what is left is always possible
+    assert fresh.jobs("toy/fig3b")  # a dry run is always possible
 
     first.kill()
     assert first.wait() == -signal.SIGKILL
@@ -161,7 +161,7 @@ def test_a_notebook_that_raises_is_kept_as_far_as_it_ran_and_the_other_study_fin
 
 @contextmanager
 def mounted(folder: Path, options: str) -> Iterator[None]:
-    """A file system of its own in memory at `folder`; a test that cannot have one is skipped."""
+    """Mount a file system in memory at `folder`; the test is skipped if that is not allowed."""
     folder.mkdir(parents=True, exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     if sys.platform != "linux" or os.geteuid() or subprocess.run(command, capture_output=True).returncode:
@@ -220,7 +220,7 @@ finally:
 
 
 def test_the_queue_is_looked_at_when_a_job_ends_and_not_every_second(checkout):
-    """Else every finished job begins a chain of looks, and the workflow costs more than its jobs."""
+    """Otherwise every finished job starts a chain of looks, and the workflow costs more than its jobs."""
     (checkout.results / "ledger.csv").unlink()
     command = [sys.executable, "-c", COUNT, "--profile", "workflow/profiles/local", "--cores", "1"]
     done = subprocess.run(

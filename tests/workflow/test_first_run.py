@@ -1,4 +1,4 @@
-"""The small config from data to report: every declared file, and what it says."""
+"""The small config from data to report: every declared file and its content."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_metrics_and_manifest_of_a_job(run, experiment, algorithm):
 
 
 @pytest.mark.parametrize("experiment", RUNS)
-def test_one_tidy_table_an_experiment(run, experiment):
+def test_one_tidy_table_per_experiment(run, experiment):
     table = pd.read_parquet(run.results / "tables" / "toy" / f"{experiment}.parquet")
     assert list(table.columns) == [*RUN_COLUMNS, "data", "diverged", "variant", "point"]
     assert list(table["algorithm"].unique()) == RUNS[experiment]

@@ -1,4 +1,4 @@
-"""The form of the workflow's files: short, documented, nothing that runs on import, no `run:`."""
+"""The form of the workflow's files: short, documented, nothing run on import, no `run:`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_only_training_asks_for_a_gpu():
     assert [name for name, text in rules().items() if re.search(r"\bgpu=", text)] == ["train_algorithm"]
 
 
-def test_there_is_one_script_a_rule():
+def test_there_is_one_script_per_rule():
     assert [p.stem for p in SCRIPTS] == sorted(rules())
 
 

@@ -1,4 +1,5 @@
-"""Folders with spaces, quotes, semicolons and other letters through the whole workflow: text, never a command."""
+"""Folder names with spaces, quotes, semicolons and non-ASCII letters are text in the whole workflow, never a
+command."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import pytest
 
 pytestmark = pytest.mark.workflow
 
-RESULTS = "my results; touch broken `touch broken` $(touch broken) 'é' \"数\" x"  # snakemake takes quotes off the ends
+RESULTS = "my results; touch broken `touch broken` $(touch broken) 'é' \"数\" x"  # snakemake strips quotes at the ends
 DATA = "da ta; touch broken '\"é"
 
 

@@ -1,4 +1,4 @@
-"""The commands: what `make` lists, and what reaches snakemake."""
+"""The commands: the list of `make`, and the arguments that reach snakemake."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Path("called.json").write_text(json.dumps(sys.argv[1:]))
 
 @pytest.fixture
 def make(tmp_path):
-    """Runs make in a folder where set-up is done and snakemake only writes down how it was called."""
+    """Runs make in a folder where set-up is done and snakemake only records its arguments."""
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "envs", tmp_path / "envs")

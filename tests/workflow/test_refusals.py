@@ -1,4 +1,4 @@
-"""Wrong input through snakemake itself: one line, no traceback, no job. Other cases: tests/unit/core/test_wrong_input.py."""
+"""Wrong input through snakemake: one line, no traceback, no job. More cases: tests/unit/core/test_wrong_input.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an edit re-runs: exactly the jobs that depend on it. And what can be asked for by name."""
+"""An edit re-runs exactly the jobs that depend on it. Targets are available by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def test_a_second_run_does_nothing_and_starts_fast(checkout):
     assert "done:" not in done.stderr
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert "fedrepro.workflow.layout" in imported
-    assert not {"torch", "lark", "matplotlib", "scipy.stats", "papermill"} & imported  # seconds each, all for nothing
+    assert (
+        not {"torch", "lark", "matplotlib", "scipy.stats", "papermill"} & imported
+    )  # each takes seconds and changes nothing
 
 
 EDITS = {

@@ -1,4 +1,4 @@
-"""A training job that is killed goes on where it was and ends with the bytes of an undisturbed one."""
+"""A killed training job resumes at its checkpoint and ends with the bytes of an undisturbed one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ train_shard(experiment, "local", "0-1", inputs, machine, {"code_sha256": "code"}
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts the job in a process of its own: start(out, seconds between checkpoints)."""
+    """Starts the job in its own process: start(out, seconds between checkpoints)."""
     spec = changed(EXPERIMENT, CHANGES)
     write_yaml(write_study(tmp_path / "config", "toy") / "experiments" / "line.yaml", spec)
     prepare_data("data", spec["dataset"], [0, 1], "auto", [], tmp_path / "data.npz")
@@ -74,7 +74,7 @@ def test_a_killed_job_resumes_and_ends_with_the_same_bytes(start, tmp_path):
     assert victim.wait() == -9
     assert not broken.with_suffix(".parquet").exists()
     (kept,) = (tmp_path / "broken").glob("checkpoints/*.pt")
-    (kept.parent / f".{kept.name}.half").touch()  # what a kill in the midst of a write leaves
+    (kept.parent / f".{kept.name}.half").touch()  # left by a kill during a write
 
     again = start(broken, 1e9)
     for process in (undisturbed, again):
@@ -88,10 +88,10 @@ def test_a_killed_job_resumes_and_ends_with_the_same_bytes(start, tmp_path):
     assert not list((tmp_path / "broken" / "checkpoints").iterdir())
 
 
-#: kept at every client; a state of the server; nothing but the model; a dual variable a client; noise and a memory
+#: states: one model per client; the server's; the model alone; one dual variable per client; noise and a memory
 SEVERAL = {"local": {"lr": 0.01}, "afl": {"lr": 0.01}, "fedprox": {"lr": 0.01}}
 SEVERAL |= {"fedpd": {"lr": 0.01}, "fed_sgld": {"lr": 0.01}}
-KILLS = 4  # of each
+KILLS = 4  # per algorithm
 KILL = """
 import json, os, random, signal, sys, time, traceback
 from pathlib import Path

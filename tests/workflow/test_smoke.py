@@ -1,4 +1,4 @@
-"""The whole workflow, as it is committed, at smoke scale."""
+"""The whole committed workflow at smoke scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DFL by hand, its identities with FedAvg, what it refuses, and what happens when a server or a link is lost.
+"""DFL by hand, its identities with FedAvg, refused settings, and lost servers and links.
 
 Four clients of least squares in w ∈ ℝ: ∇F_0 = w − 2, ∇F_1 = 2w − 2 (see test_fedavg), ∇F_2 = w from (1, 0) and
 ∇F_3 = w − 4 from (1, 4). Curvatures 1, 2, 1, 1: L = 2, μ = 1.
@@ -150,7 +150,7 @@ def test_consensus_keeps_the_servers_mean(graph):
     torch.testing.assert_close(values.mean(1), values[0].mean(0).expand(8, 4), rtol=0, atol=1e-12)
 
 
-def test_only_the_clients_own_server_speaks_to_it():
+def test_a_client_gets_messages_from_its_own_server_only():
     seen = []
     line(spying(DFL(servers=2, server_steps=1, graph="path", gamma=0.1), seen), rounds=2)
     messages = [s["message"]["w"].item() for s in seen if s["what"] == "client"]
@@ -215,7 +215,7 @@ def test_sampling_clients_is_refused():
 
 # --- faults -----------------------------------------------------------------------------------------------------------
 
-#: with one local step an epoch is gradient descent on the mean, so the limit is the minimiser itself
+#: with one local step, an epoch is gradient descent on the mean, so the limit is the minimiser
 LONG = {"rounds": 150, "steps": 1}
 
 
@@ -245,7 +245,7 @@ def test_after_a_server_is_lost_its_clients_stop_and_the_others_go_on_to_their_o
     dfl = DFL(servers=3, server_steps=50, step_fraction=0.5, lost_at=10, lost_server=1)
     found = line(spying(dfl, seen), federation=SIX, strategy=strategy, **LONG)
     cohorts = {s["round"]: s["cohort"].clients.tolist() for s in seen if s["what"] == "server"}
-    assert cohorts[9] == [0, 1, 2, 3, 4, 5]  # the tenth epoch is the last of server 1
+    assert cohorts[9] == [0, 1, 2, 3, 4, 5]  # the tenth epoch is the last one of server 1
     assert all(cohorts[t] == [0, 1, 4, 5] for t in range(10, 150))
     assert gradients.evaluations == found.counts["gradient_steps"] == 10 * 6 + 140 * 4
 
@@ -298,7 +298,7 @@ def test_a_lost_link_is_used_no_more():
 
 
 def test_mini_batches_do_not_depend_on_the_lost_server():
-    """The remaining clients see the batches that they would have seen."""
+    """The remaining clients see the same batches as without the loss."""
     seen = {}
     for name, fault in (("whole", {}), ("lost", {"lost_at": 1, "lost_server": 0})):
         seen[name] = []

@@ -98,7 +98,7 @@ def test_the_bounds_hold_on_runs():
 
 
 def made_up(gap, gap_before, distance_mean) -> pd.DataFrame:
-    """One run's metrics by epoch, as DFL would log them, with ‖w*‖ = 10 and bounds that are easy to work out."""
+    """The metrics of one run by epoch in the form of DFL's log, with ‖w*‖ = 10 and simple bounds."""
     once = {"mu": 1.8, "L": 2.5, "gamma": 0.02, "sigma_A": 0.2, "servers": 4, "client_steps": 10}
     rows = [{"round": 0, "metric": m, "value": v, "split": ""} for m, v in once.items()]
     for t, (g, d) in enumerate(zip(gap, distance_mean, strict=True)):
@@ -107,7 +107,7 @@ def made_up(gap, gap_before, distance_mean) -> pd.DataFrame:
             values["gap_before"] = gap_before[t]
         rows += [{"round": t, "metric": m, "value": v, "split": "server"} for m, v in values.items()]
     frame = pd.DataFrame(rows).assign(experiment="dfl/line", algorithm="dfl", setting="", seed=0, step=0, client=-1)
-    # what a figure wants, and no measure may mistake for the run's own numbers
+    # rows for figures, which no measure may take for the numbers of the run
     noise = {"round": 1, "metric": "gap", "value": 99.0, "split": "server", "group": "server 0", "step": 0}
     frame = pd.concat([frame.assign(group=""), pd.DataFrame([{**frame.iloc[0], **noise}])], ignore_index=True)
     return frame.assign(data="synthetic", diverged=False)[TABLE_COLUMNS]

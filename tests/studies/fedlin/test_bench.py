@@ -1,4 +1,4 @@
-"""The bench of the linear models runs what the thesis prints, and nothing else."""
+"""The bench of the linear models runs the printed variants of the thesis only."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_what_it_needs():
 
 
 def test_the_rows_of_a_later_seed_are_its_own():
-    """In memory the seeds' test rows follow one another; the true means are the seed's alone."""
+    """In memory the test rows of all seeds follow one another; the true means belong to one seed."""
     known = with_test(TWO, [[9.0], [1.0], [1.0]], [9.0, 2.0, 5.0], [1, 1, 1], test_mean=[1, 3], scored=[True, True])
     later = Holdings(known.test.samples, np.array([1, 2]), np.array([0, 1, 2]))
     found = fit(ClosedForm(), dataclasses.replace(known, test=later))

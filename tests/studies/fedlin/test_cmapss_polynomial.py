@@ -1,4 +1,4 @@
-"""Polynomials over the stand-in of C-MAPSS: who is in which part, powers of time, each scaling by its definition."""
+"""Polynomials on the stand-in of C-MAPSS: the parts, powers of time, and each scaling by its definition."""
 
 from __future__ import annotations
 

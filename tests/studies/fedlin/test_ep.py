@@ -91,7 +91,7 @@ def test_damping_shrinks_by_fifths_until_every_cavity_keeps_half_of_the_prior():
 
 
 def test_where_no_damping_helps_nothing_changes():
-    """A site so bad that a cavity is not sound already: a change of another site cannot mend it."""
+    """One cavity is unsound from the start, and changes of another site cannot repair it."""
     before = stacked(one(0, 5), one(0, -0.9))
     sites, used = ep.damped(one(0, 1), before, stacked(one(1, 0), one(0, 0)), 1.0)
     assert used == 0

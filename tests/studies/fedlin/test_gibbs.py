@@ -126,7 +126,7 @@ def test_lasso_has_the_moments_of_importance_sampling():
 
 
 def test_with_no_samples_the_draws_are_the_priors():
-    """θ | φ is Laplace and φ is as the cavity has it."""
+    """θ | φ is Laplace, and φ follows the cavity."""
     device = statistics(torch.zeros(0, 1, dtype=torch.float64), torch.zeros(0, dtype=torch.float64))
     cavity = Params(r=torch.tensor([1.0, 0.0], dtype=torch.float64), Q=torch.eye(2, dtype=torch.float64) * 4)
     theta, phi = chain("lasso", device, cavity, sweeps=800)

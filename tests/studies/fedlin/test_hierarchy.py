@@ -39,7 +39,7 @@ def test_matched_numbers_have_mean_0_and_covariance_1():
 
 
 def test_a_site_that_is_right_is_left_exactly_as_it_is():
-    """A device without samples: f = 1, so with a flat site all weights are equal and the moments are those of q."""
+    """A device without samples has f = 1: with a flat site all weights are equal and the moments are those of q."""
     data = statistics(torch.zeros(0, 2, dtype=torch.float64), torch.zeros(0, dtype=torch.float64))
     q = Params(r=torch.ones(4, dtype=torch.float64), Q=2 * torch.eye(4, dtype=torch.float64))
     flat = Params(r=torch.zeros(4, dtype=torch.float64), Q=torch.zeros(4, 4, dtype=torch.float64))
@@ -80,7 +80,8 @@ def test_one_variance_for_all_is_spread_over_the_predictors():
 
 
 def test_the_residual_variance_by_hand():
-    """y = (0, 2) on x = (1, 1): θ = 1, residuals ∓1, over n − d = 1. A device of one sample has none to spare."""
+    """y = (0, 2) on x = (1, 1): θ = 1, residuals ∓1, over n − d = 1. A device with one sample has no degree of freedom
+    left."""
     x = torch.ones(2, 1, dtype=torch.float64)
     two = statistics(x, torch.tensor([0.0, 2.0], dtype=torch.float64))
     single = statistics(x[:1], torch.tensor([5.0], dtype=torch.float64))

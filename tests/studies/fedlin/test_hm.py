@@ -1,4 +1,4 @@
-"""HM1 and HM2: the stated cases, the law of the parameters, the two readings of the noise."""
+"""HM1 and HM2: the stated cases, the distribution of the parameters, the two readings of the noise."""
 
 from __future__ import annotations
 

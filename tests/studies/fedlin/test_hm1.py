@@ -1,4 +1,4 @@
-"""HM1 by hand, against the posterior mode, its limits, and what it tells the devices.
+"""HM1 by hand, against the posterior mode, its limits, and its messages to the devices.
 
 Two devices of least squares in θ ∈ ℝ. Device 0 has (x, y) = (1, 2): X(Y − Xᵀθ) = 2 − θ. Device 1 has (2, 2) and (0, 4):
 the sum is 4 − 4θ, the mean 2 − 2θ.
@@ -71,7 +71,7 @@ def test_sums_over_samples_are_the_box():
 
 
 def test_alpha_one_gives_the_closed_form():
-    """Ω = ΘᵀΘ/d (§3.3), with d = 3 features, for each of two outputs by itself."""
+    """Ω = ΘᵀΘ/d (§3.3), with d = 3 features, separately for two outputs."""
     by_seed, plan = federations("linear", {0: RAGGED}), make_plan(2, LocalWork(steps=2), "uniform")
     found = run(make_task("linear", bias=False), by_seed, plan, HM1(lr=0.01, alpha=1.0, jitter=1e-6)).only.state
     torch.testing.assert_close(found["omega"][0], found["theta"] @ found["theta"].T / 3, rtol=1e-14, atol=1e-15)
@@ -143,7 +143,7 @@ def test_without_the_prior_it_is_local_training(work, strategy):
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
 def test_outputs_do_not_meet(strategy):
-    """Two outputs at once are two runs of one output: each has an Ω of its own."""
+    """Two outputs at once equal two runs of one output: each has its own Ω."""
     rng = np.random.default_rng(3)
     x = [rng.normal(size=(n, 2)) for n in (4, 3, 5)]
     y = [rng.normal(size=(len(own), 2)) for own in x]
@@ -192,7 +192,7 @@ def test_a_device_is_sent_its_own_column_and_its_pull_only(prior):
 
 
 def test_a_device_without_samples_follows_the_others_by_the_prior():
-    """Its likelihood says nothing: Ω ties it to device 0, so its mode is Ω_10/Ω_00 times that of device 0."""
+    """Its likelihood is constant: Ω ties it to device 0, so its mode is Ω_10/Ω_00 times that of device 0."""
     data = federate(([[1.0]], [2.0]), (np.zeros((0, 1)), np.zeros(0)))
     known = knowing(data, omega=OMEGA)
     algorithm = HM1(lr=0.05, gradient="sum", omega="true", jitter=0.0)
@@ -248,7 +248,7 @@ def test_without_the_prior_there_is_no_omega():
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
 def test_settings_side_by_side_are_settings_alone(strategy):
-    """Means, sums and no prior at once: some devices have factors of their own and some have none."""
+    """Means, sums and no prior at once: some devices have their own factors, others none."""
     settings = [HM1(lr=0.01), HM1(lr=0.01, gradient="sum"), HM1(lr=0.01, prior="none"), HM1(lr=0.01, prior="map")]
     known, task, plan = knowing(TWO, sigma=0.7), make_task("linear_outputs", 1, 1), make_plan(3, LocalWork(steps=2))
     together = run(task, known, plan, *settings, w=params(w=[[1.0]]), strategy=strategy)

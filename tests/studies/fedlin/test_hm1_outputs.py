@@ -1,4 +1,4 @@
-"""HM1's simulation as several outputs: each is what hm1 gives alone."""
+"""HM1's simulation with several outputs: each equals a simulation of hm1 alone."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ def learn(federation, algorithm, rounds=12, steps=60, strategy="vmap"):
 
 @dataclass(frozen=True)
 class KnownVariances(HM2EP):
-    """φ = μ, with τ = 1 and σ = `noise` known: f_k is a normal density in μ, and so is the tilted distribution. In
-    place of random draws, points that have its exact moments."""
+    """φ = μ, with τ = 1 and σ = `noise` known: f_k is a normal density in μ, and so is the tilted distribution. Instead
+    of random draws, points with its exact moments."""
 
     prior: str = "normal"
 
@@ -113,7 +113,7 @@ def test_a_device_sends_the_change_of_q_and_nothing_else():
 
 
 def test_a_device_divides_its_own_site_out_and_leaves_out_the_first_fifth_of_its_sweeps():
-    """Line 4, by a site that is not flat: the draws are those from the cavity r − r_k, Q − Q_k."""
+    """Line 4 with a site that is not flat: the draws come from the cavity r − r_k, Q − Q_k."""
     task = make_task("linear_outputs", features=2, outputs=1)
     algorithm = HM2EP(prior="ridge", chains=3)
     problem = make_problem(task, simulated(), make_plan(1, LocalWork(steps=10), "uniform"))
@@ -138,7 +138,7 @@ def test_damping_falls_round_by_round():
     plan = make_plan(3, LocalWork(steps=2), "uniform")
     found = run(task, simulated(), plan, algorithm)
     assert found.values("damping") == pytest.approx([0, 0.8, 0.4, 0.2])
-    # the exact sites do not move: after the rounds 1 − 0.2 · 0.6 · 0.8 of each is there
+    # the exact sites do not move: after the rounds each has reached 1 − 0.2 · 0.6 · 0.8 of its value
     whole = learn(simulated(), KnownVariances(noise=0.5, damping=1.0, damping_last=1.0), rounds=1).state["sites"]["Q"]
     torch.testing.assert_close(found.only.state["sites"]["Q"], (1 - 0.2 * 0.6 * 0.8) * whole, rtol=1e-8, atol=1e-8)
 
@@ -153,7 +153,7 @@ def test_a_device_without_samples_changes_nothing():
 
 
 def test_a_single_sample_leans_on_the_others():
-    """With one sample θ_k is what q(φ) and that sample make of it: nearer to the common mean than to 0."""
+    """With one sample, θ_k follows from q(φ) and that sample: nearer to the common mean than to 0."""
     r = learn(simulated(devices=8, n=[40] * 7 + [1], spread=0.1, seed=1), HM2EP(prior="normal", chains=8), rounds=12)
     mean = ep.moments(r.state["q"])[0][:2]
     assert (r.local[7]["mean"] - mean).norm() < 0.5 * mean.norm()
@@ -188,7 +188,7 @@ def test_collinear_columns_and_constant_targets_run(awkward):
 
 
 def pooled_penalised(kind, devices, sd, sweeps=600, chains=40):
-    """Gibbs of all θ_k and the one φ, from the blocks that tests/studies/fedlin/test_gibbs.py holds to quadrature."""
+    """Gibbs sampling of all θ_k and the common φ, from the blocks that test_gibbs.py checks by quadrature."""
     generator = torch.Generator().manual_seed(9)
     penalty, d = gibbs.PENALTIES[kind], len(devices[0].moment)
     q, r = torch.eye(2, dtype=torch.float64) / sd**2, torch.zeros(2, dtype=torch.float64)
@@ -289,7 +289,7 @@ def test_new_devices_take_no_part():
 
 
 def meeting(algorithm, **state):
-    """Errors of a new device with samples (1, 3) and (1, 5) and test sample (1, 2), by way, for 0, 1 and 2 samples."""
+    """Errors of a new device with samples (1, 3), (1, 5) and test sample (1, 2), per way and for 0, 1 and 2 samples."""
     old, new = ([[1.0], [2.0], [3.0]], [0.0, 1.0, 2.0]), ([[1.0], [1.0]], [3.0, 5.0])
     test = holdings(federate(([[1.0]] * 3, [2.0] * 3)).train.samples, [1, 1, 1])
     federation = dataclasses.replace(federate(old, old, new), test=test)

@@ -1,4 +1,4 @@
-"""Linear regressions of several outputs: gradients and losses by hand; errors as the thesis has them."""
+"""Linear regressions of several outputs: gradients and losses by hand; errors as in the thesis."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_it_starts_at_zero_or_at_normal_numbers_from_its_generator():
 
 
 def assess(outputs: int, models: dict[int, Params], split: str, facts: dict[str, np.ndarray]):
-    """Of four devices that hold X and Y each."""
+    """The assessment of four devices, each with X and Y."""
     held = holdings(Samples(X.repeat(4, 1), Y[:, :outputs].squeeze(-1).repeat(4, *[1] * (outputs > 1))), [2] * 4)
     task = Task(model(outputs))
     problem = make_problem(task, Federation(held, validation=held, test=held, facts=facts), make_plan())

@@ -1,4 +1,4 @@
-"""Centralised and separate fits: small cases by hand, and scikit-learn's own answers in its own form."""
+"""Centralised and separate fits: small cases by hand, and the results of scikit-learn in its own form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The student table: 38 predictors by hand, files that are not what they should be, and the stand-in's truth."""
+"""The student table: 38 predictors by hand, wrong files, and the truth behind the stand-in."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def table() -> list[list[str]]:
 
 @pytest.fixture
 def source(tmp_path, monkeypatch):
-    """source(text): takes the text for the Portuguese file (and nothing for the one of maths)."""
+    """source(text): uses the text as the Portuguese file; the maths file is empty."""
 
     def make(text: str) -> Source:
         folder = tmp_path / "student-performance"

@@ -46,7 +46,7 @@ def test_student_ranges(course):
 
 
 def test_student_predictors_are_not_redundant(course):
-    """No dummy is one too many: the 38 columns and a constant have full rank."""
+    """No dummy is redundant: the 38 columns and a constant have full rank."""
     x = course[0].train.x
     assert np.linalg.matrix_rank(np.column_stack([np.ones(len(x)), x])) == 39
 

@@ -21,7 +21,7 @@ def line(experiment, algorithm, setting, seed, round, metric, value, client=-1, 
 
 
 def table(name, arms=tuple(artefacts.ROWS)):
-    """Arm i has the errors 0.1 (i + 1) and that + 0.02 in seeds 0 and 1, at its last round, and 1 at round 0."""
+    """Arm i has the errors 0.1 (i + 1) and 0.1 (i + 1) + 0.02 in seeds 0 and 1 at the last round, and 1 at round 0."""
     lines = []
     for i, (algorithm, setting) in enumerate(arms):
         for seed in (0, 1):

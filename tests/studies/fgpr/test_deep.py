@@ -1,4 +1,4 @@
-"""Deep: its bound where it is exact, a nonlinear pair, repeats that do not meet, awkward data."""
+"""Deep: its bound where it is exact, a nonlinear pair, independent repeats, awkward data."""
 
 import numpy as np
 import pytest
@@ -145,7 +145,7 @@ def test_awkward_data_gives_finite_laws(above):
 
 
 def test_predictions_are_those_of_sampling_the_level_below():
-    """Few samples below, so most of the uncertainty above comes from there."""
+    """There are few samples below, so most of the uncertainty above comes from there."""
     x, z, new = points(5, 0), points(12, 1), points(6, 5)[None]
     model = fit(batched([(x, low(x)), (z, low(z) + z[:, 0])]), steps=0, nodes=25)
     mean, variance = model.predict(new)

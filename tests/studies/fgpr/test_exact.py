@@ -1,4 +1,4 @@
-"""The batched Gaussian process against a dense computation in numpy, and the data that break a careless one."""
+"""The batched Gaussian process against a dense computation in numpy, and numerically hard data."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_two_experts_by_hand(rule, precision, weighted):
 
 
 def test_rbcm_falls_back_to_the_prior_where_its_experts_know_nothing():
-    """bcm does, too; poe is too certain of the prior's mean, gpoe keeps the prior."""
+    """So does bcm; poe is overconfident in the prior's mean, gpoe keeps the prior."""
     mean, variance, prior = torch.zeros(10, 1).double(), torch.full((10, 1), 2.0).double(), t(2.0)
     found = {rule: combine(rule, mean, variance, prior)[1].item() for rule in RULES}
     assert found == pytest.approx({"poe": 0.2, "gpoe": 2.0, "bcm": 2.0, "rbcm": 2.0})

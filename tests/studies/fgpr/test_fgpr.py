@@ -1,4 +1,4 @@
-"""FGPR: a step by hand, one device as plain training, the biased gradient, and what the server and newcomers do."""
+"""FGPR: a step by hand, one device as plain training, the biased gradient, the server, and newcomers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_one_device_is_plain_training_of_a_gpytorch_model():
 
 
 def test_adam_forgets_its_moments_after_every_round():
-    """Ten rounds of a step: each is ±lr on the raw scale, whatever came before; ten steps of a round are not."""
+    """In ten rounds of one step, each step is ±lr on the raw scale; in one round of ten steps it is not."""
     rounds = final([device(25, 3)], FGPR(lr=0.1), rounds=2, work=ONE_STEP)
     task = make_task("gaussian_process", 1)
     raw = task.model.to_raw(rounds)

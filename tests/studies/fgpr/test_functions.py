@@ -1,4 +1,4 @@
-"""The test functions against published values and worked points, and where thesis and code differ."""
+"""The test functions against published values and points worked by hand, and differences of thesis and code."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def test_branin_has_its_three_minima(x):
 
 
 def test_branins_lower_levels():
-    """The medium level where its root is that of the minimum, (π + 2, 4.275); the low one where it looks there."""
+    """The medium level where its root is that of the minimum, (π + 2, 4.275); the low level where it is evaluated
+    there."""
     medium = 10 * math.sqrt(5 / (4 * PI)) + 2 * (PI + 1.5) - 3 * (3 * 4.275 - 1) - 1
     assert at("branin", 1, PI + 2, 4.275) == pytest.approx(medium)
     x1, x2 = (PI + 2) / 1.2 - 2, 4.275 / 1.2 - 2

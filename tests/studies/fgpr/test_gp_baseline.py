@@ -1,4 +1,4 @@
-"""The baselines of Table 4.2 as methods without rounds: what they use, what they record, several repeats at once."""
+"""The baselines of Table 4.2 as methods without rounds: their data, their records, several repeats at once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_fit_beats_the_trivial_predictor_and_records_its_calibration(fit):
     for metric in ("nlpd", "crps", "coverage_50", "coverage_95", "evaluations", "failed", "jittered"):
         assert np.isfinite(found.values(metric)).all()
         assert len(found.values(metric)) == 1
-    assert set(found.frame["round"]) == {2}  # its result stands at the end of the plan
+    assert set(found.frame["round"]) == {2}  # its result is recorded at the last round
     assert not found.frame["split"].eq("train").any()
 
 

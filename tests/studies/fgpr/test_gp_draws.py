@@ -1,4 +1,4 @@
-"""Draws from a GP: the kernel by hand, the covariance of many draws, sizes, what is fixed and what is drawn."""
+"""Draws from a GP: the kernel by hand, the covariance of many draws, sizes, fixed and drawn parameters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_draw_has_the_kernel_as_its_covariance(kernel):
 
 
 def test_targets_are_theta1_f_plus_theta2_noise():
-    """x far apart for l = 1e-6: y is white with variance θ1² + θ2²; each part by itself where the other is 0."""
+    """x far apart for l = 1e-6: y is white with variance θ1² + θ2²; each part alone if the other is 0."""
     common = {"total": 4000, "dimension": 2, "lengthscale": 1e-6}
     both = make(signal=3.0, noise=4.0, **common).train.y
     signal, noise = make(signal=3.0, noise=0.0, **common).train.y, make(signal=0.0, noise=4.0, **common).train.y
@@ -48,7 +48,7 @@ def test_targets_are_theta1_f_plus_theta2_noise():
 
 
 def test_clients_have_functions_of_their_own_or_one_in_common():
-    """With l so long that f is constant, the sd of the clients' constants is θ1, or 0 where f is common."""
+    """With l so long that f is constant, the sd of the clients' constants is θ1, or 0 if f is common."""
     flat = {"clients": 100, "total": 300, "dimension": 1, "lengthscale": 1e4, "signal": 2.0, "noise": 0.0}
     own = make(**flat).train
     heights = np.array([own.y[own.client == k].mean() for k in range(100)])
@@ -141,7 +141,7 @@ def test_equal_inputs_have_equal_values_up_to_the_jitter():
 
 
 def test_jitter_grows_until_the_matrix_factors(monkeypatch):
-    """An eigenvalue of −5e-8, as rounding may leave it, takes 1e-7."""
+    """An eigenvalue of −5e-8, as left by rounding, needs 1e-7."""
     monkeypatch.setitem(sample.__globals__, "correlation", lambda *_: np.array([[1, 1 + 5e-8], [1 + 5e-8, 1]]))
     f, jitter = sample("rbf", np.zeros((2, 1)), np.ones(2), np.ones(1))
     assert jitter == pytest.approx(1e-7)

@@ -1,4 +1,4 @@
-"""Modular GP: what a module sends, one module alone, and outputs that help each other."""
+"""Modular GP: the upload of a module, one module alone, and outputs that share information."""
 
 import numpy as np
 import pytest

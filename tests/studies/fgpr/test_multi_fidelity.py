@@ -1,4 +1,4 @@
-"""Clients of several fidelities: who holds which level, designs, scaling, standardising, noise, the test set."""
+"""Clients of several fidelities: levels, designs, scaling, standardising, noise, the test set."""
 
 from __future__ import annotations
 

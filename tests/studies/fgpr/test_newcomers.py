@@ -1,4 +1,4 @@
-"""Clients that take part, and clients that come too late."""
+"""Clients that take part in training, and clients that join later."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def rows(n: int, start: int = 0) -> np.ndarray:
 
 @pytest.fixture
 def source(tmp_path, monkeypatch):
-    """source(sarcos_inv_test=…, sarcos_inv=…): takes these variables for the real files, of 6 and 3 rows."""
+    """source(sarcos_inv_test=…, sarcos_inv=…): uses these variables as the real files, with 6 and 3 rows."""
     monkeypatch.setitem(sarcos.__globals__, "ROWS", {"sarcos_inv": 6, "sarcos_inv_test": 3})
     (tmp_path / "sarcos").mkdir()
 
@@ -187,7 +187,7 @@ def potential_energy(arm: Arm, q: np.ndarray) -> np.ndarray:
 
 
 def kinetic_energy(arm: Arm, q: np.ndarray, velocity: np.ndarray, h: float = 1e-5) -> np.ndarray:
-    """½ Σ m v² + ωᵀ I ω, with v and ω from the poses a moment before and after."""
+    """½ Σ m v² + ωᵀ I ω, with v and ω by finite differences of the poses."""
     (c1, r1), (c2, r2) = (poses(arm, q + sign * h * velocity) for sign in (-1, 1))
     v = (c2 - c1) / (2 * h)
     _, axes = poses(arm, q)
@@ -243,7 +243,7 @@ def test_at_rest_torque_is_the_slope_of_the_potential_energy():
     steps = h * np.eye(JOINTS)
     slope = [(potential_energy(ARM, q + step) - potential_energy(ARM, q - step)) / (2 * h) for step in steps]
     np.testing.assert_allclose(ARM.torques(q, *at_rest(q)), np.array(slope).T, atol=1e-7)
-    assert np.ptp(potential_energy(ARM, q)) > 1  # there is something to hold
+    assert np.ptp(potential_energy(ARM, q)) > 1  # gravity is not zero
 
 
 def test_kinetic_energy_is_that_of_the_mass_matrix():
@@ -253,7 +253,7 @@ def test_kinetic_energy_is_that_of_the_mass_matrix():
 
 
 def test_torque_of_velocity_is_lagranges():
-    """c_k = Σ_ij (∂M_kj/∂q_i − ½ ∂M_ij/∂q_k) q̇_i q̇_j. Energies do not show it: gyroscopic moments do no work."""
+    """c_k = Σ_ij (∂M_kj/∂q_i − ½ ∂M_ij/∂q_k) q̇_i q̇_j. Energies cannot test it: gyroscopic moments do no work."""
     q, velocity, _ = random_state(6, 3)
     h, found = 1e-5, weightless(ARM).torques(q, velocity, np.zeros_like(q))
     for at, v, torque in zip(q, velocity, found, strict=True):
@@ -312,7 +312,7 @@ def test_the_standins_torques_are_the_arms_with_a_hundredth_of_noise(standin):
 
 
 def test_the_standin_is_no_linear_problem_but_mostly_one(standin):
-    """As the real one: a linear model explains much of every torque, and leaves far more than the noise."""
+    """As in the real data, a linear model explains much of every torque and leaves far more than the noise."""
     train, test = (np.column_stack([np.ones(len(s)), s.x]) for s in (standin.train, standin.test))
     weights, *_ = np.linalg.lstsq(train, standin.train.y, rcond=None)
     left = (standin.test.y - test @ weights).var(0) / standin.test.y.var(0)

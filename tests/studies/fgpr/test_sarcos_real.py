@@ -16,7 +16,7 @@ def arm(real):
 
 
 def test_sarcos_counts(arm):
-    """The test file alone is the train split; with the training file there are both."""
+    """The test file alone becomes the train split; with the training file there are both splits."""
     rows = (44484, 4449) if arm.found.complete else (4449, None)
     assert (len(arm.train), arm.test and len(arm.test)) == rows
     assert arm.train.x.shape[1] == 21
@@ -38,8 +38,8 @@ def test_sarcos_test_file(arm):
 
 
 def test_sarcos_test_file_is_one_movement_at_even_steps(arm):
-    """From row to row every joint moves by its mean velocity times the same 0.11 s: rows in the order of time, a few of
-    a recording's steps apart, not draws of their own."""
+    """From row to row every joint moves by its mean velocity times the same 0.11 s: the rows are in the order of time,
+    a few steps of a recording apart, not independent draws."""
     x = (arm.test if arm.found.complete else arm.train).x
     moved, velocity = np.diff(x[:, :7], axis=0), (x[1:, 7:14] + x[:-1, 7:14]) / 2
     step = (moved * velocity).sum(1) / (velocity**2).sum(1)

@@ -1,4 +1,4 @@
-"""Networks and polynomials whose outputs do not meet: each trains as it would alone."""
+"""Networks and polynomials with separate outputs: each output trains as it would alone."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_an_unknown_basis_is_an_error():
 
 
 def test_errors_of_devices_by_hand():
-    """Two devices; a network that says 1 everywhere."""
+    """Two devices and a network that predicts 1 everywhere."""
     x = np.zeros((2, 1))
     federation = federate((x, np.array([[0.0, 1.0], [2.0, 3.0]])), (x, np.array([[1.0, 0.0], [1.0, 0.0]])))
     federation = Federation(federation.train, test=federation.train, facts={"outputs": np.array([3, 5])})

@@ -48,7 +48,7 @@ def test_it_ends_at_a_maximum(fitted):
             assert sum(dense(moved, x, y)[1] for x, y in data) < best
 
 
-def test_prediction_conditions_on_the_own_device(fitted):
+def test_prediction_conditions_on_the_devices_own_data(fitted):
     model, data = fitted
     (x, y), new = data[1], torch.linspace(0, 1, 7, dtype=torch.float64)[:, None]
     lengthscale, variance, noise = (value.numpy() for value in model.theta)

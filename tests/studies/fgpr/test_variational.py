@@ -1,4 +1,4 @@
-"""DVI: exact where all data are inducing points, the same bound as gpytorch's, and split over nodes as one likes."""
+"""DVI: exact if all data are inducing points, the bound of gpytorch, and independent of the split over nodes."""
 
 import gpytorch
 import numpy as np
@@ -66,7 +66,7 @@ def test_its_bound_is_gpytorchs():
         assert model.bound(NODES).item() == pytest.approx(bound.item(), rel=1e-4)
 
 
-def test_the_bound_does_not_know_how_data_are_split():
+def test_the_bound_does_not_depend_on_the_split():
     model = DistributedVariationalGP(inducing=5, move_inducing=False, evaluations=5)
     model.fit(NODES, np.random.default_rng(0))
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Tables made by hand get the columns of their settings, as collected ones have them."""
+"""Tables made by hand, with the setting columns that collected tables have."""
 
 from __future__ import annotations
 

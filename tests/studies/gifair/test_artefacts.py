@@ -72,7 +72,7 @@ def test_the_front_by_hand():
 
 
 def table(groups: list[str], settings: list[str]) -> pd.DataFrame:
-    """Six devices about 60 %, the closer to each other the later the setting; two seeds alike."""
+    """Six devices at about 60 %, closer to each other in later settings; two equal seeds."""
     lines = []
     for seed in (0, 1):
         for i, setting in enumerate(settings):
@@ -95,7 +95,7 @@ SETTINGS += [f"{m},fraction={f}" for m in ("gifair_global", "gifair_per") for f 
 @pytest.fixture(scope="module")
 def tables() -> Tables:
     kinds = {"femnist_3_groups": ["capital", "lowercase", "mixed"] * 2, "shakespeare_2": ["male", "female"] * 3}
-    # Tables 2.4 and 2.6 know no AFL and no exact ranks, but TERM-Group
+    # Tables 2.4 and 2.6 have TERM-Group, but neither AFL nor exact ranks
     grouped = [s for s in SETTINGS if not s.startswith(("afl", "gifair_exact"))]
     made = {}
     for data in TITLES:
@@ -128,7 +128,7 @@ def test_every_method_of_the_thesis_has_a_label():
 
 
 def test_a_method_beyond_the_thesis_is_shown_last_in_a_free_colour():
-    """Without an edit of names.py: in a table with groups it has no printed numbers."""
+    """No edit of names.py is needed; in a table with groups it has no printed numbers."""
     settings = ["fedprox,mu=1", "fedavg", "gifair_global,fraction=0", "gifair_per,fraction=0"]
     made = table(["capital", "lowercase", "mixed"] * 2, settings)
     assert present(made) == ["fedavg", "gifair_global", "gifair_per", "fedprox"]
@@ -157,7 +157,7 @@ def test_tuning_lists_every_candidate_and_one_choice_per_method(tables):
     assert mine.groupby("method")["chosen"].apply(lambda c: (c == "chosen").sum()).eq(1).all()
 
 
-def test_controls_show_local_models_without_lambda_beside_per(tables):
+def test_controls_show_local_models_without_lambda_next_to_per(tables):
     drawn = drawn_tables.controls(tables).set_index(["data", "arm"])
     assert drawn.loc[("MNIST-skewed", "FedAvg"), "accuracy"] == "60.0 ± 0.0"
     assert len(drawn) == 10

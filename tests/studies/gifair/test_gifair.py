@@ -1,4 +1,4 @@
-"""GIFAIR-FL: Lemma 3 as an identity, ranks by hand and by their definition, λ_max, its limits, and what it sends.
+"""GIFAIR-FL: Lemma 3 as an identity, ranks by hand and by definition, λ_max, its limits, and its messages.
 
 The federation of test_fedavg (two clients, w ∈ ℝ): ∇F_0 = w − 2 and ∇F_1 = 2w − 2, F_0 = ½(w − 2)², F_1 = (w − 1)² + 4.
 """
@@ -205,7 +205,7 @@ def test_groups_and_sizes_of_the_devices_are_recorded():
     ],
 )
 def test_scalars_beside_the_model(strategy, name, hyper, down, up):
-    """Three of six clients, in float64: the model and so many numbers more, each way."""
+    """Three of six clients in float64: the model plus these numbers, each way."""
     task, plan = make_task("mlp"), make_plan(2, MINI_BATCH, clients=3, sampling="weight")
     method = parts.algorithm(name)(lr=0.1, **hyper)
     found = run(task, federations("mlp", {0: RAGGED}), plan, method, strategy=strategy)

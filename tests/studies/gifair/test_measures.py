@@ -1,4 +1,4 @@
-"""Fairness measures by hand: spread and its sampling part, groups, the tuning rule, and what a mean allows."""
+"""Fairness measures by hand: spread and its sampling part, groups, the tuning rule, and bounds for a given mean."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_where_none_is_as_good_the_most_accurate_is_chosen():
 
 
 def devices(accuracies: dict[str, dict[str, list[float]]]) -> list[dict[str, object]]:
-    """Lines of a table, by setting → split → accuracies of the devices; two seeds alike."""
+    """Rows of a table, from setting → split → accuracies of the devices; two equal seeds."""
     lines = []
     for seed in (0, 1):
         for setting, by_split in accuracies.items():

@@ -68,7 +68,7 @@ def test_symbols_read_back_as_the_text(everyone, spoken):
 
 
 def test_the_listed_roles_are_those_with_most_text(spoken):
-    """The table goes down to the smallest role that is used, leaves none out, and its sets are the largest roles."""
+    """The table lists all roles down to the smallest one used, and its sets are the largest roles."""
     table = read_table()
     lengths = {name: len(text) for name, text in spoken.items()}
     largest = sorted(lengths, key=lengths.get, reverse=True)[: len(table)]

@@ -1,4 +1,4 @@
-"""Rounds to an accuracy, what the weights look like, and the terms of the bound, by hand."""
+"""Rounds to an accuracy, the inequality of the weights, and the terms of the bound, by hand."""
 
 from __future__ import annotations
 

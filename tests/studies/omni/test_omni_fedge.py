@@ -1,5 +1,5 @@
-"""Omni-Fedge in both modes: ω against a numerical minimiser, gradients against finite differences, a round by hand,
-and what it comes down to with one node."""
+"""Omni-Fedge in both modes: ω against a numerical minimiser, gradients against finite differences, a round by hand, and
+the case of one node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def three_nodes(sizes=(4, 4, 4)):
 
 
 def whole(data, k: int):
-    """All samples of a node: with batches of four and four samples every mini-batch is these, in some order."""
+    """All samples of a node: four samples in batches of four, so every mini-batch contains them all."""
     return data.train.full_batch(k)
 
 
@@ -176,7 +176,7 @@ def own_models(task):
 
 
 def with_own_models(task, data, algorithm, models):
-    """A replicate whose nodes start from models of their own."""
+    """A replicate whose nodes start from different models."""
     (r,) = make_replicates(task, data, PLAN, algorithm)
     r.problem = dataclasses.replace(make_problem(task, data, PLAN), initial=lambda client: models[client])
     return r
@@ -283,7 +283,7 @@ def test_a_part_of_the_nodes_is_refused(make):
         run(make_task("mlp"), three_nodes(), make_plan(1, STEPS, clients=2), make())
 
 
-def test_a_model_without_a_part_of_ones_own_is_refused():
+def test_a_model_without_own_layers_is_refused():
     data = federations("softmax", {0: [4, 4]})[0]
     with pytest.raises(UserError, match="SoftmaxRegression has no parameters that are a node's own"):
         run(make_task("softmax"), data, PLAN, OmniFedge())

@@ -50,7 +50,7 @@ def test_uneven_classes_stay_in_proportion():
 
 @pytest.mark.parametrize(("options", "dealt"), [({}, 5600), ({"samples": 311, "test_samples": 389}, 2800)])
 def test_skewed_nodes_keep_a_quarter_on_average_and_half_at_most(options, dealt):
-    """A node is dealt four times what is asked for (40 % and 20 % of the pool over 5 nodes), a tenth of each class."""
+    """A node is dealt four times its size (40 % and 20 % of the pool over 5 nodes), a tenth of each class."""
     kept = np.concatenate([both(POOL, omni_skewed(POOL, rng(s), **options)) for s in range(8)])
     assert kept.max() <= 0.5 * dealt / 10
     assert kept.sum(axis=1).mean() == pytest.approx(dealt / 4, rel=0.1)  # 3.5 standard deviations of the mean

@@ -1,4 +1,4 @@
-"""What the tables and figures of stochastic approximation show, from tables made up by hand."""
+"""The tables and figures of stochastic approximation, from tables made by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedrepro.studies.sa.measures import measure
 
 
 def images(rounds: int = 11) -> Tables:
-    """Two seeds whose accuracy rises along a line, a little higher for the second; the loss falls."""
+    """Two seeds with linearly rising accuracy, slightly higher for the second; the loss falls."""
     t = np.arange(rounds)
     settings = [*artefacts.METHODS, *(s for s in artefacts.ARMS if s not in artefacts.METHODS)]
     found = []

@@ -55,7 +55,7 @@ def test_of_equal_bests_the_first_counts():
 
 def test_a_steady_fall_is_no_oscillation_and_a_peak_is():
     # rounds 4 … 10 count. A peak of 0.2 at round 6 is 0, 0, 0.2, 0, 0, 0, 0 there: third differences
-    # 0.2·(−3, 3, −1, 0) on top of none of the fall
+    # 0.2·(−3, 3, −1, 0); the fall adds none
     found = measured(curves(fedavg=(RAMP, FALL + 0.2 * ZIGZAG)), "fedavg")
     assert found["oscillation_accuracy"] == pytest.approx(0, abs=1e-12)
     assert found["oscillation_loss"] == pytest.approx(0.2 * math.sqrt((9 + 9 + 1) / 4 / 20), rel=1e-9)

@@ -80,8 +80,8 @@ def test_a_matched_schedule_knows_the_length_of_the_run():
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
 def test_two_rounds_of_least_squares(strategy):
-    # Two full-batch steps a round, each an epoch: a = 0.1, 0.05, then 0.1/3, 0.025. Client 0 contracts 2 − w by 1 − a,
-    # client 1 contracts w − 1 by 1 − 2a. From 1: client 0 at 2 − 0.9·0.95 = 1.145, client 1 stays; mean 1.0725.
+    # Two full-batch steps per round, each an epoch: a = 0.1, 0.05, then 0.1/3, 0.025. Client 0 contracts 2 − w by
+    # 1 − a, client 1 contracts w − 1 by 1 − 2a. From 1: client 0 at 2 − 0.9·0.95 = 1.145, client 1 stays; mean 1.0725.
     found = line(SA(lr=0.1), strategy=strategy)
     assert found.w["w"].item() == pytest.approx(1.0725, rel=1e-15)
     first = 2 - 0.9275 * (1 - 0.1 / 3) * 0.975
@@ -114,7 +114,7 @@ def test_without_its_taper_it_is_fedavg_and_fedprox_bit_for_bit(mu, model, work,
 
 
 def test_nothing_but_the_step_is_overridden():
-    """No copied loop: what a client and the server do is FedAvg's own code, and the proximal term is FedProx's."""
+    """No copied loop: client and server run FedAvg's own code, and the proximal term is FedProx's."""
     for method in (SA, FedAvgMatched, SATracked):
         assert method.client_update is FedAvg.client_update
         assert method.server_update is FedAvg.server_update
@@ -133,7 +133,7 @@ def test_the_papers_four_methods_run_together_as_each_alone(strategy):
         torch.testing.assert_close(replicate.state["w"].flatten(), one.w.flatten(), rtol=1e-12, atol=1e-14)
 
 
-def test_one_epoch_a_round_makes_both_schedules_one():
+def test_one_epoch_per_round_makes_both_schedules_one():
     by_seed, plan = federations("mlp", {0: RAGGED}), make_plan(4, LocalWork(epochs=1, batch=3))
     one, other = (run(make_task("mlp"), by_seed, plan, a) for a in (SA(lr=0.1), SA(lr=0.1, count="rounds")))
     assert torch.equal(one.w.flatten(), other.w.flatten())
@@ -163,7 +163,7 @@ def test_who_holds_what_is_recorded_before_the_first_round():
 
 
 def test_the_odes_right_hand_side_time_and_iterates():
-    # ∇F_0 = w − 2, ∇F_1 = 2w − 2: h(w) = 2 − 1.5w. Steps 0.1, 0.05 a round, then 0.1/3, 0.025.
+    # ∇F_0 = w − 2, ∇F_1 = 2w − 2: h(w) = 2 − 1.5w. Steps 0.1, 0.05 in the first round, then 0.1/3, 0.025.
     found = line(SATracked(lr=0.1), rounds=2)
     assert found.values("ode_curvature") == pytest.approx([1.5])
     assert found.values("ode_linear") == pytest.approx([2.0])

@@ -1,4 +1,4 @@
-"""What the tables and figures of federated SGLD show, from tables made up by hand."""
+"""The tables and figures of federated SGLD, from tables made by hand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_fig6_pairs_the_seeds_of_ours_and_the_baseline():
     gap = drawn[drawn["shown"] == "difference"]
     assert gap["panel"].nunique() == 3
     assert set(gap["arm"]) == {"SGLD, Algorithm 2 − FedPD", "SGLD, fixed steps − FedPD"}
-    for _, row in gap.iterrows():  # seed by seed: what the seeds have in common is no spread
+    for _, row in gap.iterrows():  # paired by seed: a common offset adds no spread
         expected = -1.0 if "Algorithm 2" in row["arm"] else -0.5
         assert [row["median"], row["low"], row["high"]] == pytest.approx([expected] * 3)
 

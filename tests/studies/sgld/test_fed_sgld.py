@@ -1,4 +1,5 @@
-"""Federated SGLD and noisy FedPD: a round by hand, FedPD as their limit, and the law of the chain on a quadratic."""
+"""Federated SGLD and noisy FedPD: a round by hand, FedPD as their limit, and the distribution of the chain on a
+quadratic."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def node(algorithm, noise, curvature=1.0, target=2.0, x0=1.0, dual=0.0, **batche
 
 
 def test_a_round_by_hand():
-    """Q = 4, Q₀ = 1, lr = 0.1, γ = 1, β = 0.4, F = ½(w − 2)², x₀ = 1, λ = ½: √(0.1·0.4) = 0.2 a unit of noise."""
+    """Q = 4, Q₀ = 1, lr = 0.1, γ = 1, β = 0.4, F = ½(w − 2)², x₀ = 1, λ = ½: √(0.1·0.4) = 0.2 per unit of noise."""
     noise = [1.0, -1.0, 0.5, 2.0]
     # h = −1 + ½ = −½: 1.05 + 0.2 = 1.25
     # h = −0.75 + ½ + 0.25 = 0: 1.25 − 0.2 = 1.05, the sample of q = Q₀
@@ -136,7 +137,7 @@ def test_on_a_quadratic_the_chain_has_half_the_variance_that_the_paper_states():
 
 
 def test_on_a_quadratic_the_average_tends_to_the_lagrangians_minimiser():
-    """The plain mean of ever more samples; and σ-averaging shrinks the variance of one sample."""
+    """Plain means of more and more samples; σ-averaging shrinks the variance of one sample."""
     curvature, gamma, beta, lr, x0, dual = 3.0, 1.0, 0.5, 0.1, 1.0, 0.25
     minimiser = (curvature * 2.0 + gamma * x0 - dual) / (curvature + gamma)
     common = {"lr": lr, "gamma": gamma, "beta": beta, "clip": math.inf, "burn_in": 40}
@@ -165,7 +166,7 @@ def test_coupled_runs_on_quadratics_come_together(strategy):
     assert x0[0] == 4  # from 1 and −3
     assert distance[0] == pytest.approx(math.sqrt(2) * 4)
     assert distance[-1] < 1e-3 * distance[0]
-    # not because they came to rest: the loss goes on moving
+    # not because they stopped: the loss still moves
     assert found.values("loss", split="train", client=-1)[-10:].std() > 1e-3
     assert np.array_equal(
         found.w["w"], quadratics(FedSGLD(lr=0.1, beta=0.3, burn_in=1), rounds=60, steps=5, strategy=strategy).w["w"]

@@ -25,7 +25,7 @@ def made_up(train, test=None, rounds=None, **metrics) -> pd.DataFrame:
         found += [
             {"round": r, "metric": "loss", "split": "test", "value": v} for r, v in zip(rounds, test, strict=True)
         ]
-    # a node's own number, which no measure may mistake for the mean
+    # a single node, which no measure may take for the mean
     found.append({"round": max(rounds), "metric": "loss", "split": "train", "value": 99.0, "client": 0})
     for metric, values in metrics.items():
         for i, value in enumerate(values):
@@ -54,7 +54,7 @@ def test_the_curve_by_hand():
     found = measured(made_up(train, train + 0.25))
     assert found["late_loss"] == pytest.approx(train[28:].mean(), rel=1e-14)
     assert found["generalisation_gap"] == pytest.approx(0.25, rel=1e-12)
-    # a spike s in a line has third differences s, −3s, 3s, −s: 20 s² over the 17 that there are
+    # a spike s in a line has third differences s, −3s, 3s, −s: 20 s² over all 17
     assert found["roughness"] == pytest.approx(0.7 * math.sqrt(1 / 17), rel=1e-9)
 
 

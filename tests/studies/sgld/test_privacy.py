@@ -1,4 +1,4 @@
-"""The privacy account against cases that can be worked by hand, and its monotonicity."""
+"""The privacy account against cases worked by hand, and its monotonicity."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_one_step_on_all_data_is_a_gaussian_mechanism(multiplier):
         for a in (1 + k / 1000 for k in range(1, 60_000))
     )
     found = epsilon([multiplier], rate=1.0, rounds=1, delta=delta)
-    assert by_hand <= found <= 1.01 * by_hand  # it tries whole orders only
+    assert by_hand <= found <= 1.01 * by_hand  # only integer orders are tried
     exact = gaussian_epsilon(multiplier, delta)
     assert exact < found < 1.3 * exact
 

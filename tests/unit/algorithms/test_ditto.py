@@ -1,4 +1,4 @@
-"""Ditto by hand and its limits: λ = 0 is local training beside FedAvg."""
+"""Ditto by hand and its limits: λ = 0 is local training plus FedAvg."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_second_round_pulls_towards_the_new_average():
 
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
-def test_without_a_tie_it_is_local_training_beside_fedavg(strategy):
+def test_without_a_tie_it_is_local_training_plus_fedavg(strategy):
     by_seed, plan = federations("mlp", {0: RAGGED}), make_plan(3, MINI_BATCH)
     found = run(make_task("mlp"), by_seed, plan, Ditto(lr=0.1, strength=0.0), strategy=strategy)
     alone = run(make_task("mlp"), by_seed, plan, Local(lr=0.1), strategy=strategy).only

@@ -1,4 +1,4 @@
-"""q-FFL, TERM, FedMGDA+, AFL and Ditto: a round by hand, and the limits in which they are others."""
+"""q-FFL, TERM, FedMGDA+, AFL and Ditto: a round by hand, and limits in which they equal other methods."""
 
 from __future__ import annotations
 

@@ -69,12 +69,12 @@ def test_a_round_of_softmax(strategy):
 
 
 def test_a_mini_batch_round():
-    """Client 1's two samples one at a time; whichever comes first, its second step starts where the first ended."""
+    """Client 1 has two batches of one sample; in either order the second step starts where the first ended."""
     # (2, 2): ∇ = 2(2w − 2); (0, 4): ∇ = 0. From 1 nothing moves; client 0 takes one step to 1.1.
     task = make_task("linear", features=1, bias=False)
     plan = make_plan(1, LocalWork(epochs=1, batch=1), "size")
     assert run(task, LINE, plan, FedAvg(lr=0.1), w=params(w=[1.0])).w["w"].item() == pytest.approx(3.1 / 3, rel=1e-15)
-    # From 0 the step on (2, 2) is 0.1·4, the other is none: client 1 ends at 0.4 either way, client 0 at 0.2.
+    # From 0 the step on (2, 2) is 0.1·4, the other is 0: client 1 ends at 0.4 either way, client 0 at 0.2.
     assert run(task, LINE, plan, FedAvg(lr=0.1), w=params(w=[0.0])).w["w"].item() == pytest.approx(1.0 / 3, rel=1e-15)
 
 

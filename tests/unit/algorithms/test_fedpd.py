@@ -47,7 +47,7 @@ def test_the_servers_step_shortens_its_move_and_the_duals(strategy):
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
 def test_the_authors_start_goes_on_from_the_nodes_own_model(strategy):
-    # As above until x = 1.17 and 0.44, from where the second round goes on (x₀ = 0.61).
+    # As above until x = 1.17 and 0.44, where the second round starts (x₀ = 0.61).
     # Node 0, one step: h = −0.83 + 0.34 + 2·0.56 = 0.63, x = 1.107. Node 1: h = 1.76 − 1.12 − 0.34 = 0.3, x = 0.41.
     algorithm = FedPD(lr=0.1, gamma=2.0, start="own")
     own = quadratics(algorithm, strategy=strategy).only

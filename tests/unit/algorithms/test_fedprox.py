@@ -24,8 +24,8 @@ def test_a_round_of_least_squares(weights, expected, strategy):
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
 def test_a_round_of_softmax(strategy):
-    # With γ = μ = 1 the proximal term of the second step takes back all of the first: what is left of it is
-    # FedAvg's second step. Client 0: u = v = 1 − σ(2); client 1: u = −2(1 − σ(5)), v = −(1 − σ(5)).
+    # With γ = μ = 1 the proximal term of the second step cancels the first: FedAvg's second step remains.
+    # Client 0: u = v = 1 − σ(2); client 1: u = −2(1 − σ(5)), v = −(1 − σ(5)).
     u = ((1 - SIGMOID_2) - 2 * (1 - SIGMOID_5)) / 2
     v = ((1 - SIGMOID_2) - (1 - SIGMOID_5)) / 2
     assert_softmax(softmax(FedProx(lr=1.0, mu=1.0), strategy=strategy).w, u, v)

@@ -13,7 +13,7 @@ from tests.unit.algorithms.test_fedavg import SIGMOID_2, SIGMOID_5, assert_softm
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
 def test_two_rounds_of_least_squares(strategy):
-    # From w = 1 with γ = 0.1 client 0 contracts 2 − w by 0.9 a step: after four steps w = 2 − 0.9⁴ = 1.3439.
+    # From w = 1 with γ = 0.1 client 0 contracts 2 − w by 0.9 per step: after four steps w = 2 − 0.9⁴ = 1.3439.
     # Client 1 is at its minimum.
     found = line(Local(lr=0.1), rounds=2, strategy=strategy)
     assert found.only.local[0]["w"].item() == pytest.approx(1.3439, rel=1e-14)
@@ -46,7 +46,7 @@ def test_a_client_is_as_if_it_were_alone():
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
 def test_a_client_that_was_never_asked_still_has_the_model_it_started_with(strategy):
-    """Not the average of the others': nothing is shared."""
+    """It is not the average of the others."""
     plan = make_plan(3, MINI_BATCH, clients=1, client_metrics="always")
     found = run(make_task("mlp"), federations("mlp", {0: RAGGED})[0], plan, Local(lr=0.5), strategy=strategy)
     idle = set(range(len(RAGGED))) - set(found.only.local)
@@ -67,4 +67,4 @@ def test_a_client_keeps_its_model_while_others_are_asked():
         for k in range(len(RAGGED))
         for a, b in zip(found.values("loss", client=k), found.values("loss", client=k)[1:], strict=False)
     )
-    assert moves == 6 * 2  # two clients a round, and no others
+    assert moves == 6 * 2  # two clients per round

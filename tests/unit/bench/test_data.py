@@ -1,4 +1,4 @@
-"""The benchmark of the data measures what it names."""
+"""The benchmark of the data sets: size, time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The growth bench measures rounds of the given sizes, and draws them."""
+"""The growth bench measures rounds of the given sizes and draws them."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ def test_sizes_take_turns():
     calls = []
     times({size: lambda t, size=size: calls.append(size) for size in (1, 2, 3)}, repeats=2)
     turns = [calls[0], *(b for a, b in itertools.pairwise(calls) if a != b)]
-    assert turns == [1, 2, 3, 1, 2, 3, 2, 3, 1]  # a warm-up, then two turns each, begun by another
+    assert turns == [1, 2, 3, 1, 2, 3, 2, 3, 1]  # a warm-up, then two turns; each turn begins with another size

@@ -1,4 +1,4 @@
-"""The benchmark runs the systems that it compares."""
+"""The benchmark runs every system it compares."""
 
 from __future__ import annotations
 

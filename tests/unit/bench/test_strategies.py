@@ -1,4 +1,4 @@
-"""The bench of the declared ways of running clients: every model, timed on an experiment that uses it."""
+"""The bench of the declared strategies: every model, timed on an experiment that uses it."""
 
 from __future__ import annotations
 

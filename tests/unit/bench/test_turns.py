@@ -1,4 +1,4 @@
-"""Systems of the bench take turns, and are compared turn by turn."""
+"""Systems of the bench take turns and are compared turn by turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the time of a run went."""
+"""Shares of a workflow's run time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedrepro.files import write_json
 
 
 def test_shares_are_of_the_time_of_all_cores(tmp_path):
-    """Two cores for 10 s: training 0–8 s of which 7 s are rounds, a figure 8–10 s, nothing on the other core."""
+    """Two cores for 10 s: training in 0–8 s with 7 s of rounds, a figure in 8–10 s, the other core idle."""
     for name, took, ended in (("train_algorithm/toy/line/toy/0-1", 8, 1008), ("render_artefact/toy/fig1", 2, 1010)):
         path = tmp_path / "benchmarks" / f"{name}.tsv"
         path.parent.mkdir(parents=True)

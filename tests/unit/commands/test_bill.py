@@ -21,7 +21,7 @@ def test_every_line_of_the_lock_is_a_component_with_its_address(tmp_path):
         "pkg:pypi/colorama@0.4.6",
     ]
     assert components[2]["properties"] == [{"name": "python:marker", "value": "sys_platform == 'win32'"}]
-    assert "licenses" not in components[0]  # not the installed version: its licence is unknown
+    assert "licenses" not in components[0]  # another version is installed: the licence is unknown
 
 
 def test_the_lock_of_this_checkout_is_whole_and_its_licences_are_known():
@@ -46,7 +46,7 @@ def test_no_package_of_the_lock_has_a_licence_that_asks_more_than_ours_gives():
         for text in [licence["license"]["name"] for licence in c.get("licenses", [])]
         if ("GPL" in text or "General Public" in text) and "LGPL" not in text and "Lesser" not in text
     ]
-    assert [name for name, _ in strong] in ([], ["docutils"])  # one of its tools for Emacs; the library is not
+    assert [name for name, _ in strong] in ([], ["docutils"])  # only its Emacs tools are GPL, not the library
 
 
 def test_the_command_writes_json():

@@ -1,4 +1,4 @@
-"""The command for people who do not know snakemake."""
+"""The command `fedrepro`: list, show, status and why."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_every_study_is_listed_with_its_experiments_claims_and_paper(capsys, mon
         assert f"{experiments} experiments, {claims} claims: {study.paper}\n" in out
 
 
-def test_a_picture_is_told_by_its_place_and_a_table_is_shown(capsys, results):
+def test_a_picture_is_shown_by_its_place_and_a_table_as_text(capsys, results):
     out = told(capsys, "show", "toy/fig3b")
     assert out.startswith("The line (Fig. 3(b))\nscale smoke · data: synthetic · 2 seeds\n")
     assert "picture: results/smoke/artefacts/toy/fig3b.png\n" in out

@@ -1,4 +1,4 @@
-"""The reference run in results/reference: whole, small, and what README's first screen says."""
+"""The reference run in results/reference: complete, small, and in agreement with README."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def test_readme_shows_its_summary():
 
 
 def test_readme_shows_its_bench():
-    """One row per case in the order of engine.csv: pfl, Flower, the better code by hand, in the time of the engine."""
+    """One row per case in the order of engine.csv: pfl, Flower and the faster hand-written code, relative to the
+    engine."""
     after = (ROOT / "README.md").read_text().partition("## How fast it is")[2]
     shown = [line.split("|")[2:5] for line in after.splitlines() if line.startswith("| ")][1:]
     engine = pd.read_csv(reference.REFERENCE / "bench" / "engine.csv")

@@ -1,4 +1,4 @@
-"""The plan: counts by hand, and the earlier run behind an estimate."""
+"""The plan: counts by hand, and estimates from earlier runs."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_a_linear_model_is_guessed_to_be_faster_than_a_network():
     linear, network = experiment(), experiment({"model": {"name": "mlp", "hidden": [4]}})
     assert plan.unknown_pace(linear, flops=0.0, rate=10.0) == plan.UNKNOWN_LINEAR_PACE
     assert plan.unknown_pace(network, flops=0.0, rate=10.0) == plan.UNKNOWN_PACE
-    # 2 GFLOP at 10 GFLOP/s, and what every step costs
+    # 2 GFLOP at 10 GFLOP/s, plus the fixed cost of a step
     assert 1 / plan.unknown_pace(network, flops=2e9, rate=10.0) == pytest.approx(0.2 + 1 / plan.UNKNOWN_PACE)
 
 
 def test_the_arithmetic_of_a_step_by_hand():
-    # 784 × 200 + 200 × 10 products; twice that many operations forward, four times back, but none to the pixels
+    # 784 × 200 + 200 × 10 products: twice as many operations forward, four times as many back, none for the pixels
     spec = {"dataset": {"name": "mnist"}, "model": {"name": "mlp", "hidden": [200]}, "local": {"steps": 1, "batch": 10}}
     each = 2 * (784 * 200 + 200 * 10)
     assert costs.step_flops(experiment(spec), 60) == 10 * (each + each + 2 * 200 * 10)
@@ -82,7 +82,7 @@ def test_an_estimate_takes_the_pace_of_the_largest_whole_run(layout, tmp_path):
     write_json(runs / "0-1.json", manifest(1000, 10.0))
     write_json(runs / "2-3.json", manifest(10000, 20.0))
     write_json(runs / "4-5.json", manifest(90000, 6.0, resumed=7))
-    write_json(runs / "6-7.json", manifest(80000, 4.0))  # too short to tell
+    write_json(runs / "6-7.json", manifest(80000, 4.0))  # too short to be used
     jobs = {j.algorithm: j for j in plan.training_jobs(layout, list(layout.experiments.values()), rate=10.0)}
     assert jobs["fedavg"].measured
     assert jobs["fedavg"].seconds == pytest.approx(plan.START + 120 / 500)

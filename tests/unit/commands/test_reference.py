@@ -1,4 +1,4 @@
-"""The committed reference run: how it is kept, and how a fresh run is held against it."""
+"""The committed reference run: keeping it, and comparing a fresh run with it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Models with buffers: batch norm's running statistics are sent and averaged, no step moves them, padding is no part of
-them; all of it held against torch's own batch norm in a plain training loop."""
+"""Models with buffers: batch norm's running statistics are sent and averaged, gradient steps leave them alone, and
+padding does not enter them. The reference is torch's batch norm in a plain training loop."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ def test_evaluation_uses_the_running_statistics():
     model.eval()
     batch = held.full_batch(2)
     assert loss[2].item() == pytest.approx(cross_entropy(model(batch.x), batch.y).item(), rel=1e-9)
-    # a sample's loss does not depend on who is evaluated with it
+    # a sample's loss does not depend on the other clients evaluated
     assert task.evaluate(w, held, [2])[0].item() == pytest.approx(loss[2].item(), rel=1e-12)
     assert task.model.training
 
 
-def test_a_gradient_brings_the_buffers_and_changes_nothing():
+def test_a_gradient_carries_the_buffers_and_changes_nothing():
     task, by_seed = task_and_data()
     w, batch = task.parameters(), by_seed[0].train.full_batch(0)
     kept = w.clone()
@@ -139,7 +139,7 @@ def test_padding_is_no_part_of_the_statistics():
 
 
 def test_vmap_refuses_padding():
-    """Which rows are padding is only known from the data, and shapes under vmap must not depend on data."""
+    """Padding rows are known from the data only, and shapes under vmap must not depend on data."""
     task, by_seed = task_and_data({0: (5, 5)})
     rng = np.random.default_rng(0)
     drawn = LocalWork(epochs=1, batch=3).draw(by_seed[0].train, range(2), 0, rng)

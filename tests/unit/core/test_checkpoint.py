@@ -1,4 +1,4 @@
-"""Checkpoints: what goes in comes out, damage is noticed, code is never run, and a crash leaves no trace."""
+"""Checkpoints: content survives, damage is detected, code is never run, and a crash does not change a result."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def damaged(raw: bytes) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("how", damaged(bytes(100)))
-def test_a_damaged_file_is_ignored_and_that_is_said(path, how):
+def test_a_damaged_file_is_ignored_with_a_message(path, how):
     Checkpoint(path).save(PAYLOAD)
     path.write_bytes(damaged(path.read_bytes())[how])
     said = []
@@ -113,7 +113,7 @@ def test_a_damaged_file_is_ignored_and_that_is_said(path, how):
 
 
 class Malicious:
-    """Makes a folder when it is unpickled."""
+    """Creates a folder when it is unpickled."""
 
     def __init__(self, folder):
         self.folder = str(folder)
@@ -124,7 +124,7 @@ class Malicious:
 
 @pytest.mark.parametrize("write", [torch.save, partial(pickle.dump, protocol=2)], ids=["torch.save", "pickle"])
 def test_code_in_a_checkpoint_is_not_run(path, tmp_path, write):
-    """Even in a file whose hash is right."""
+    """Even if the hash of the file is right."""
     buffer = io.BytesIO()
     write({"round": Malicious(tmp_path / "code was run")}, buffer)
     body = buffer.getvalue()
@@ -135,7 +135,7 @@ def test_code_in_a_checkpoint_is_not_run(path, tmp_path, write):
     assert len(said) == 1
     assert "holds more than numbers, text and tensors: ignored" in said[0]
     assert not (tmp_path / "code was run").exists()
-    with contextlib.suppress(RuntimeError):  # torch runs the pickle before it finds that it is not its own
+    with contextlib.suppress(RuntimeError):  # torch runs the pickle before it rejects the format
         torch.load(io.BytesIO(body), weights_only=False)
     assert (tmp_path / "code was run").exists()
 

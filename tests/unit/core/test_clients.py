@@ -1,4 +1,4 @@
-"""Two ways to run a round's clients: the same numbers, the same gradient steps, and no more memory than needed."""
+"""The two ways to run the clients of a round: same numbers, same gradient steps, no unnecessary memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.builders import FULL_BATCH, MINI_BATCH, RAGGED, federations, make_pla
 
 
 def make_works(task, algorithms, sizes=RAGGED, work=MINI_BATCH, model="softmax", messages=None, local=None):
-    """One round's works of every client for each algorithm. All get the task's own model if no messages are given."""
+    """The works of one round, per algorithm and client. Without messages all get the task's own model."""
     held = federations(model, {0: sizes})[0].train
     rng = np.random.default_rng(0)
     if work.batch is None:
@@ -115,7 +115,7 @@ class Verbose(Algorithm):
 def test_what_is_not_a_tensor_comes_through():
     task = make_task("softmax")
     held = [{"round": 3, "w": task.start * (1.0 + k)} for k in range(3)]
-    messages = [held[0], held[1], held[0], held[2], held[1], held[0]]  # some share
+    messages = [held[0], held[1], held[0], held[2], held[1], held[0]]  # some are shared
     works = make_works(task, [Verbose()], sizes=[5] * 6, messages=messages, local=[{"seen": 10} for _ in messages])
     assert_same(task, works)
     for name in ("loop", "vmap"):
@@ -125,7 +125,7 @@ def test_what_is_not_a_tensor_comes_through():
 
 
 def test_what_is_not_a_tensor_keeps_clients_apart():
-    """Stacking would give all of them the first one's number."""
+    """Stacking would give all of them the number of the first."""
     task = make_task("softmax")
     local = [{"seen": k} for k in range(3)]
     works = make_works(task, [Verbose()], sizes=[5, 5, 5], messages=[{"round": 0, "w": task.start}] * 3, local=local)
@@ -134,7 +134,7 @@ def test_what_is_not_a_tensor_keeps_clients_apart():
 
 @dataclass(frozen=True)
 class Plain(Algorithm):
-    """Sends, is sent and keeps plain tensors, or keeps nothing."""
+    """Messages, uploads and states are plain tensors; there may be no state."""
 
     def client_update(self, task, message, local, batches):
         return message * len(batches), None if local is None else local + message.sum()
@@ -157,7 +157,7 @@ def test_plain_tensors(monkeypatch, keeps, size):
 
 
 class Counting(FedAvg):
-    """A client's state may be without any tensor."""
+    """A client state without tensors."""
 
     def client_update(self, task, message, local, batches):
         return super().client_update(task, message, None, batches)[0], {"rounds": local["rounds"] + 1}
@@ -211,7 +211,7 @@ def test_clients_of_one_shape_and_settings_of_a_grid_are_one_call(gradients):
 
 @dataclass(frozen=True)
 class Serving(FedAvg):
-    """Whole numbers and texts that only the server uses."""
+    """Integers and texts that only the server uses."""
 
     servers: int = 1
     graph: str = "ring"
@@ -228,7 +228,7 @@ def test_settings_that_differ_only_at_the_server_are_one_call(gradients):
 
 @dataclass(frozen=True)
 class Repeating(FedAvg):
-    """A whole number that changes what a client does."""
+    """An integer that changes the client update."""
 
     repeats: int = 1
 
@@ -258,7 +258,7 @@ def test_the_loop_computes_a_client_when_it_is_asked_for(gradients):
 
 
 def test_an_average_does_not_hold_all_uploads():
-    """However many clients there are: while one works, the first upload and the one before it may live."""
+    """While a client works, at most the first upload and the previous one are alive."""
     uploads: list[weakref.ref] = []
     alive: list[int] = []
 
@@ -290,8 +290,8 @@ class Allocations(TorchDispatchMode):
         return out
 
 
-def test_a_round_of_fedavg_copies_no_more_than_one_model_a_client(gradients):
-    """Every step makes a gradient; beyond these there is one set of parameters a client, and the average."""
+def test_a_round_of_fedavg_copies_no_more_than_one_model_per_client(gradients):
+    """One gradient per step, one set of parameters per client, and the average."""
     task = make_task("mlp", features=7, hidden=[11])  # no activation of 3 samples has 7 × 11 numbers
     shape = task.start["layers.0.weight"].shape
     size, each = 4, 3
@@ -304,7 +304,7 @@ def test_a_round_of_fedavg_copies_no_more_than_one_model_a_client(gradients):
 
 
 def test_a_spy_changes_nothing():
-    """The observer that other tests rely on."""
+    """Other tests rely on this observer."""
     task, seen = make_task("softmax"), []
     plan, federation = make_plan(work=MINI_BATCH), federations("softmax", {0: RAGGED})[0]
     watched, plain = (run(task, federation, plan, a) for a in (spying(FedAvg(), seen), FedAvg()))

@@ -1,5 +1,5 @@
-"""What a round costs, counted by torch's profiler and not timed: a change that makes a round take more gradients, more
-copies of the model or more memory fails here on any machine."""
+"""The cost of a round, counted by torch's profiler instead of timed: more gradients, more copies of the model or more
+memory fail here on any machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Cost:
 
 
 def cost(way: str, clients: int, steps: int, sampled: int | None = None) -> Cost:
-    """Of a round of FedAvg after a first one."""
+    """The cost of the second round of FedAvg."""
     case = Case("mlp", (INPUTS,), {"hidden": [HIDDEN]}, clients=clients, steps=steps, batch=3)
     task, data = Task(case.build()), case.federation()
     plan, replicate = one_run(task, data, case.work, FEDAVG, sampled)
@@ -51,13 +51,13 @@ def cost(way: str, clients: int, steps: int, sampled: int | None = None) -> Cost
     return Cost(Counter(e.name for e in events if e.name.startswith("aten::")), allocated / MODEL_BYTES)
 
 
-def test_the_loop_takes_one_gradient_a_step_and_one_copy_of_the_model_a_client():
+def test_the_loop_takes_one_gradient_per_step_and_one_copy_of_the_model_per_client():
     found = cost("loop", clients=6, steps=3)
     assert found.gradients == 6 * 3
     assert found.models_copied <= 6
 
 
-def test_vmap_takes_one_gradient_a_step_for_all_clients():
+def test_vmap_takes_one_gradient_per_step_for_all_clients():
     assert cost("vmap", clients=6, steps=3).gradients == 3
     assert cost("vmap", clients=24, steps=3).gradients == 3
 
@@ -76,7 +76,7 @@ def test_the_loops_operations_are_linear_in_clients_and_steps():
 
 @pytest.mark.parametrize("way", ["loop", "vmap"])
 def test_a_step_allocates_a_gradient_and_little_else(way):
-    """Of a client, in models: its gradient and (under vmap, which changes nothing in place) its next parameters."""
+    """Per client, in models: its gradient and, under vmap (which does not work in place), its next parameters."""
     short, long = cost(way, clients=6, steps=2), cost(way, clients=6, steps=6)
     each = (long.allocated - short.allocated) / (6 * 4)
     assert each < (1.3 if way == "loop" else 2.5)

@@ -1,4 +1,4 @@
-"""Which device a training job takes; of several GPUs, one a job. Only what torch sees is made up."""
+"""The device of a training job; with several GPUs, one GPU per job. Only the devices that torch reports are faked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def seen(monkeypatch, tmp_path):
-    """Sets what torch sees: seen(cuda=2)."""
+    """Sets the devices that torch reports: seen(cuda=2)."""
     monkeypatch.setattr(devices, "_held", [])
     monkeypatch.setattr(devices.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -64,7 +64,7 @@ def test_auto_takes_cuda_then_mps_then_the_cpu(seen):
     assert pick_device("auto") == torch.device("cpu")
 
 
-def test_what_is_asked_for_is_taken_or_missed_by_name(seen):
+def test_the_requested_device_is_taken_or_reported_missing(seen):
     seen(cuda=1, mps=True)
     assert [pick_device(name).type for name in ("cuda", "mps", "cpu")] == ["cuda", "mps", "cpu"]
     seen()
@@ -79,7 +79,7 @@ def test_of_several_gpus_each_job_gets_one(seen):
 
 
 def test_a_single_gpu_is_not_counted_out(seen, tmp_path):
-    """As in a job of a cluster, which sees its own alone."""
+    """A cluster job sees its own GPU only."""
     seen(cuda=1)
     assert pick_device("cuda") == pick_device("cuda") == torch.device("cuda")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""What experiment files come to: extending, cases, what is dropped, where each value stands, and what is refused."""
+"""Experiment files: extending, cases, dropped keys, the place of each value, and refused input."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def plain(folder: Path, **texts: str) -> dict[str, Any]:
 
 
 def refused(folder: Path, **texts: str) -> str:
-    """The refusal, without the folder."""
+    """The error message without the folder."""
     with pytest.raises(UserError) as caught:
         expand(files(folder, **texts))
     told = str(caught.value)
@@ -54,7 +54,7 @@ def refused(folder: Path, **texts: str) -> str:
 def test_a_file_extends_another_and_says_only_what_differs(tmp_path):
     own = "extends: _base\nrounds: 7\ndataset:\n  sizes: {test: 6}\n  noise: 0.5\n"
     found = plain(tmp_path, _base=BASE, line=own)
-    assert list(found) == ["line"]  # a name that begins with _ is no experiment
+    assert list(found) == ["line"]  # a file whose name begins with _ is no experiment
     assert found["line"]["rounds"] == 7
     assert found["line"]["dataset"] == {"name": "line", "sizes": {"train": 10, "test": 6}, "noise": 0.5}
     assert found["line"]["algorithms"] == {"fedavg": {"lr": 0.1}, "toy": {"servers": 2}}
@@ -164,7 +164,7 @@ def test_every_value_knows_where_it_stands(tmp_path):
     assert place("line", "dataset", "sizes", "train") == "_base.yaml:4"
     assert place("line", "scales", "smoke", "rounds") == "_base.yaml:10"
     assert place("line", "scales", "smoke", "seeds") == "_base.yaml:9"
-    assert place("mnist_iid", "dataset", "train") == "images.yaml:5"  # where the number stands, not its placeholder
+    assert place("mnist_iid", "dataset", "train") == "images.yaml:5"  # the place of the number, not of its placeholder
     assert place("cifar_iid", "dataset", "train") == "images.yaml:8"
     assert place("cifar_dir", "rounds") == "images.yaml:19"
     assert place("mnist_iid", "title") == "images.yaml:2"
@@ -267,7 +267,7 @@ def test_a_huge_product_is_refused_before_it_is_built(tmp_path):
 
 
 def test_placeholders_do_not_explode(tmp_path):
-    """A value that holds placeholders would double with every step of a chain; it is refused."""
+    """Values with placeholders would double with every step of a chain; they are refused."""
     values = ", ".join(f'v{i}: "{{v{i + 1}}}{{v{i + 1}}}"' for i in range(40))
     told = refused(tmp_path, a=f'id: "{{x}}"\nfor_each: {{x: {{a: {{{values}}}}}}}\ntitle: "{{v0}}"\n')
     assert told == "a.yaml: for_each.x.a.v0: a value cannot hold a placeholder"
@@ -319,7 +319,7 @@ def test_one_experiment_is_loaded_by_its_id(tmp_path):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_located_values_with_a_scale_are_the_spec(scale):
-    """Also the order, and the number of seeds per job: what `fedrepro show --config` prints is what is run."""
+    """Including the order and the seeds per job: `fedrepro show --config` prints exactly what is run."""
     experiments = load_experiments(ROOT / "config", scale)
     for study in load_studies(ROOT / "config"):
         for name, e in expanded(ROOT / "config", study).items():
@@ -340,7 +340,7 @@ def test_all_values_of_the_committed_experiments_stand_where_they_say():
             lines = texts.setdefault(place.file, place.file.read_text().splitlines())
             line = lines[place.line - 1]
             assert place.key in line
-            if not PLACEHOLDER.search(line):  # there the pattern stands, here what it comes to
+            if not PLACEHOLDER.search(line):  # the file has the pattern, the tree has the result
                 assert node.text in line
                 assert yaml.safe_load(node.text) == node.value
                 checked += 1

@@ -1,4 +1,4 @@
-"""Experiments: what a scale changes, which settings and jobs follow, what identifies them."""
+"""Experiments: scales, settings and jobs, and the hashes that identify them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def test_a_scale_overrides_values_that_are_there():
     smoke, paper = (resolve(raw, scale, Path("a.yaml")) for scale in ("smoke", "paper"))
     assert (smoke["rounds"], smoke["dataset"]["samples"], smoke["dataset"]["clients"]) == (3, 4, 2)
     assert paper == {k: v for k, v in EXPERIMENT.items() if k != "scales"}
-    assert resolve(raw, "workstation", Path("a.yaml")) == paper  # where a file says nothing else
-    assert raw["dataset"]["samples"] == 6  # the file's own values are not touched
+    assert resolve(raw, "workstation", Path("a.yaml")) == paper  # the default
+    assert raw["dataset"]["samples"] == 6  # the values of the file are unchanged
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_scale_adds_nothing(smoke, says):
 
 def test_shards_cut_the_seeds_into_jobs():
     assert experiment(scale="paper").shards() == ["0-3", "4-5"]
-    assert experiment(scale="smoke").shards() == ["0-1"]  # 4 a job, but only 2 seeds
+    assert experiment(scale="smoke").shards() == ["0-1"]  # 4 per job, but only 2 seeds
     assert experiment({"seeds_per_job": 1}, "smoke").shards() == ["0-0", "1-1"]
     assert [seeds_of(s) for s in ("0-3", "4-5", "7-7")] == [[0, 1, 2, 3], [4, 5], [7]]
 
@@ -86,11 +86,11 @@ def test_variants_may_be_methods_with_grids_of_their_own():
     ("changes", "same"),
     [
         ({"title": "Another title", "source": "§V"}, True),
-        ({"algorithms.fedpd.gamma": 0.9}, True),  # another algorithm's business
+        ({"algorithms.fedpd.gamma": 0.9}, True),  # belongs to another algorithm
         ({"algorithms.fedavg.lr": 0.2}, False),
         ({"algorithms.fedavg": {"method": "fedprox", "lr": 0.1}}, False),
         ({"scales.smoke.rounds": 4}, False),
-        ({"rounds": 41}, True),  # the smoke scale says 3
+        ({"rounds": 41}, True),  # the smoke scale has 3
         ({"dataset.samples": 7}, False),
         ({"model.bias": False}, False),
     ],

@@ -1,4 +1,4 @@
-"""Who holds what, and that a client's batches are its own rows, each once per epoch."""
+"""Holdings of clients; a client's batches are its own rows, each once per epoch."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Hostile or broken config files: one line of text at worst. No traceback, no code run, no endless list, nothing
-written outside. Single mistakes of well-meaning users: test_wrong_input.py."""
+"""Hostile or broken config files give at most one line of text: no traceback, no code run, no endless list, nothing
+written elsewhere. Simple mistakes of users: test_wrong_input.py."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ values = st.recursive(
 
 
 def paths(tree: Any, at: tuple = ()) -> list[tuple]:
-    """The way to every value of a tree of dicts and lists."""
+    """The path to every value of a tree of dicts and lists."""
     inside = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     return [way for key, value in inside for way in ((*at, key), *paths(value, (*at, key)))]
 
 
 @st.composite
 def disturbed(draw, tree: dict[str, Any]) -> dict[str, Any]:
-    """The tree with one to three values replaced, taken away, or put under a new key."""
+    """The tree with one to three values replaced, removed, or moved to a new key."""
     tree = yaml.safe_load(yaml.safe_dump(tree))
     for _ in range(draw(st.integers(1, 3))):
         ways = paths(tree)
@@ -62,7 +62,7 @@ def disturbed(draw, tree: dict[str, Any]) -> dict[str, Any]:
 
 
 def settled(folder: Path, config: dict[str, Any]) -> str | None:
-    """The refusal, or None where the config is taken; then all that follows from it without a job must work too."""
+    """The error message, or None if the config is accepted; then everything short of running a job must work, too."""
     told, before = None, Path.cwd()
     os.chdir(folder)
     try:
@@ -78,7 +78,7 @@ def settled(folder: Path, config: dict[str, Any]) -> str | None:
         os.chdir(before)
     written = {path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file()}
     assert written <= {"config", ".snakemake"}
-    assert not re.search(r"[\x00-\x1f\x7f]", told or "")  # one line, and nothing that moves a terminal's cursor
+    assert not re.search(r"[\x00-\x1f\x7f]", told or "")  # one line without control characters
     return told
 
 
@@ -228,7 +228,7 @@ FILE_NAMES = [name for name in NASTY if name not in ("", "..", "x" * 5000) and "
 
 @pytest.mark.parametrize("name", FILE_NAMES)
 def test_a_files_name_is_no_way_in(tmp_path, monkeypatch, name):
-    """An experiment's file and a study's folder whose names are no names."""
+    """Files of experiments and folders of studies with invalid names."""
     monkeypatch.chdir(tmp_path)
     for kind, content in (("studies/toy/experiments/{}.yaml", EXPERIMENT), ("studies/{}/study.yaml", STUDY)):
         config = write_config(tmp_path)
@@ -236,7 +236,7 @@ def test_a_files_name_is_no_way_in(tmp_path, monkeypatch, name):
         write_yaml(path, content)
         told = settled(tmp_path, config)
         path.unlink()
-        if name not in ("null", "nan"):  # as good as any other
+        if name not in ("null", "nan"):  # a valid name
             assert told is not None, kind
             assert "name" in told or "unknown" in told
     assert not (tmp_path / "broken").exists()

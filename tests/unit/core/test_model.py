@@ -92,7 +92,7 @@ def test_a_problem_knows_its_quadratics():
     torch.testing.assert_close(problem.minimiser, torch.tensor([4 / 3], dtype=torch.float64))
 
 
-def test_a_problem_that_is_not_quadratic_says_so():
+def test_a_problem_that_is_not_quadratic_has_no_quadratics():
     federation = federate(([[1.0]], [0]), ([[2.0], [0.0]], [1, 0]))
     problem = make_problem(make_task("softmax", features=1, outputs=2), federation, make_plan())
     assert problem.quadratics is None

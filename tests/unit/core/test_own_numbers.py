@@ -1,4 +1,4 @@
-"""What a method may ask of the engine beyond the box: numbers of a client's own, and noise of its own width."""
+"""Extensions for methods: numbers that a client reports about itself, and noise of a given width."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_clients_own_numbers_are_recorded_with_their_losses(when, rounds):
 
 
 def test_noise_has_the_width_that_a_method_asks_for():
-    """Four parameters (three features and the intercept), two epochs of the full batch."""
+    """Four parameters (three features and the intercept), two epochs of full batches."""
     by_seed = federations("linear", {0: (4, 5)})
     found = run(make_task("linear"), by_seed, make_plan(1), Telling(lr=0.01))
     assert found.values("steps", round=1).tolist() == [2, 2]

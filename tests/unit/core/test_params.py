@@ -1,4 +1,4 @@
-"""Parameter algebra against numbers worked by hand, plainly and inside vmap."""
+"""Parameter algebra against numbers worked by hand, inside vmap and outside."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_flatten_and_back():
     assert params(w=[7.0]).flatten().tolist() == [7]
 
 
-def test_flatten_of_stacked_parameters_gives_a_row_a_client():
+def test_flatten_of_stacked_parameters_gives_one_row_per_client():
     stacked = Uploads(iter([A, B])).stack().flatten(stacked=True)
     assert torch.equal(stacked, torch.stack([A.flatten(), B.flatten()]))
 
@@ -94,7 +94,7 @@ def test_weighted_sum_takes_one_at_a_time():
             alive.append(value)
             yield params(w=[value])
             alive.remove(value)
-            assert alive == []  # the sum asked for the next only when done with this one
+            assert alive == []  # the next upload is requested only after this one is added
 
     assert weighted_sum(uploads(), [1.0, 1.0, 1.0])["w"].item() == 6
 

@@ -15,7 +15,7 @@ from tests.configs import STUDY, changed, write_study, write_yaml
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Writes files of a made-up package and finds these instead of the real ones."""
+    """Writes the files of a made-up package; parts are found there instead of in the real one."""
     cached = (parts.modules, parts.artefact_module, parts.label)
     for function in cached:
         function.cache_clear()
@@ -84,7 +84,7 @@ def test_a_method_is_labelled_without_being_imported(package):
 
 
 def test_a_module_provides_one_class_of_its_kind(monkeypatch):
-    assert parts.algorithm("fedprox").__name__ == "FedProx"  # not FedAvg, which it imports
+    assert parts.algorithm("fedprox").__name__ == "FedProx"  # not the imported FedAvg
     with pytest.raises(TypeError, match="defines 0 classes derived from Algorithm"):
         parts._only_class("fedrepro.core.streams", "fedrepro.core.algorithm", "Algorithm")
 

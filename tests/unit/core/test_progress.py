@@ -1,4 +1,4 @@
-"""The progress line: what it says, and how seldom."""
+"""The progress line: its text and its interval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedrepro.core.rounds import Progress
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that is moved by hand."""
+    """A clock set by the test."""
     now = [100.0]
     monkeypatch.setattr(rounds.time, "monotonic", lambda: now[0])
     return now

@@ -1,4 +1,4 @@
-"""The round loop: who takes part, what is shared by all algorithms of a seed, what is logged, and divergence."""
+"""The round loop: participation, streams shared by the algorithms of a seed, the log, and divergence."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def line_task():
 
 
 class Fixed:
-    """A generator whose choice is made for it; remembers what it was asked."""
+    """A generator with a fixed choice; it records its calls."""
 
     def __init__(self, subset):
         self.subset, self.asked = subset, None
@@ -89,7 +89,7 @@ def test_sampling_by_weight_averages_plainly(monkeypatch):
 
 
 def test_sampling_by_weight_prefers_heavy_clients():
-    """One client at a time is drawn with probability p_k exactly: 4000 rounds, three standard errors."""
+    """A single client is drawn with probability p_k: 4000 rounds, three standard errors."""
     drawn = [draw(Participation(1, "weight"), round=t)[0].clients[0] for t in range(4000)]
     share = np.bincount(drawn, minlength=4) / len(drawn)
     assert (np.abs(share - P) < 3 * np.sqrt(P * (1 - P) / len(drawn))).all()
@@ -101,7 +101,7 @@ def test_uniform_sampling_weighs_as_remark_4_says(monkeypatch):
     sums = []
     for subset in itertools.combinations(range(4), 2):
         cohort, (*_, p) = draw(Participation(2, "uniform"), monkeypatch, subset)
-        assert p is None  # every client as likely as another
+        assert p is None  # all clients are equally likely
         np.testing.assert_allclose(cohort.weights, 4 / 2 * P[list(subset)], rtol=1e-15)
         sums.append(cohort.weights @ theta[cohort.clients])
     assert np.mean(sums) == pytest.approx(P @ theta, rel=1e-14)
@@ -120,7 +120,7 @@ def test_cohorts_have_no_client_twice_and_change_with_round_and_seed(sampling):
 def test_a_round_with_a_sampled_client_by_hand(monkeypatch):
     """Client 1 of two, p = (1/3, 2/3), one step of 0.1 from w = 0: its model is 0.2.
 
-    Drawn by weight the server takes it as it is; drawn uniformly with weight K/|S| · p = 2 · 2/3.
+    Drawn by weight it is taken unchanged; drawn uniformly it has the weight K/|S| · p = 2 · 2/3.
     """
     for sampling, expected in (("weight", 0.2), ("uniform", 4 / 3 * 0.2)):
         plan = make_plan(rounds=1, work=LocalWork(steps=1), clients=1, sampling=sampling)
@@ -191,15 +191,15 @@ def test_all_start_from_the_same_model():
 
 
 class Inattentive(Local):
-    """A server that looks at its first client only."""
+    """A server that reads the first upload only."""
 
     def server_update(self, state, uploads, cohort):
         return {**state, "w": next(iter(uploads))}
 
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
-def test_clients_that_the_server_does_not_listen_to_work_all_the_same(strategy):
-    """Else their states would be lost, and the next replicate would get their results."""
+def test_clients_that_the_server_ignores_work_all_the_same(strategy):
+    """Otherwise their states would be lost, and the next replicate would get their results."""
     deaf, attentive = (
         run(line_task(), TWO_CLIENTS, make_plan(rounds=3), make(lr=0.1), make(lr=0.3), strategy=strategy)
         for make in (Inattentive, Local)
@@ -226,7 +226,7 @@ def test_the_log_by_hand():
         assert rows[t, "train", -1, "loss"] == 2.25
         assert rows[t, "train", -1, "mse"] == 4.5
         assert rows[t, "test", -1, "loss"] == 4.5
-    # each client's own at the end only
+    # per client only at the end
     assert {k: v for k, v in rows.items() if k[2] >= 0} == {
         (2, "train", 0, "loss"): 0.5,
         (2, "train", 1, "loss"): 4.0,
@@ -244,7 +244,7 @@ def test_evaluation_every_few_rounds_and_at_the_end(asked, rounds):
 
 
 def test_a_split_is_weighted_over_those_who_hold_it():
-    """Of a validation set that only client 1 has, the mean is client 1's."""
+    """Only client 1 has a validation set, so the mean is its own value."""
     train_set = TWO_CLIENTS.train
     federation = Federation(train_set, validation=holdings(train_set.samples, [0, 1]))  # its row is (1, 2)
     found = run(line_task(), federation, make_plan(rounds=1), FedSGD(lr=1e-300), w=params(w=[1.0]))
@@ -260,7 +260,7 @@ def test_gradient_steps_are_counted(gradients):
 
 
 @pytest.mark.parametrize("steps", [1, 5])
-def test_clients_times_steps_gradients_a_round(gradients, steps):
+def test_clients_times_steps_gradients_per_round(gradients, steps):
     run(line_task(), TWO_CLIENTS, make_plan(3, LocalWork(steps=steps)), FedAvg())
     assert gradients.evaluations == 3 * 2 * steps
 
@@ -282,7 +282,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(strategy):
     assert first.values("loss", round=0, client=-1) == other.values("loss", round=0, client=-1)
 
 
-def test_a_seed_does_not_depend_on_those_run_beside_it():
+def test_a_seed_does_not_depend_on_those_run_with_it():
     by_seed = federations("softmax", {3: RAGGED, 8: RAGGED[::-1]})
     plan = make_plan(work=MINI_BATCH, clients=4)
     together = run(make_task("softmax"), by_seed, plan, FedAvg()).frame
@@ -300,10 +300,10 @@ def test_a_run_that_diverges_is_recorded_and_stops(strategy):
     found = run(line_task(), TWO_CLIENTS, make_plan(rounds=6), HUGE, strategy=strategy)
     diverged = found.frame[found.frame["metric"] == "diverged"]
     assert diverged["value"].tolist() == [1]
-    assert diverged["round"].tolist() == [1]  # (1e200)² in two steps is past every float
+    assert diverged["round"].tolist() == [1]  # (1e200)² overflows after two steps
     assert found.frame["round"].max() == 1
     assert found.only.diverged == 1
-    assert found.counts["gradient_steps"] == 4  # the first round's, and no more
+    assert found.counts["gradient_steps"] == 4  # those of the first round only
 
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
@@ -323,7 +323,7 @@ def test_the_others_go_on_unharmed(strategy):
 
 
 def test_a_loss_that_overflows_is_divergence_even_where_the_model_is_finite():
-    """w = 1e160 is a number, its squared error is not."""
+    """w = 1e160 is finite, its squared error is not."""
     found = run(line_task(), TWO_CLIENTS, make_plan(1, LocalWork(steps=1)), FedAvg(lr=1e160), w=params(w=[0.0]))
     assert torch.isfinite(found.w["w"]).all()
     assert found.only.diverged == 1
@@ -345,7 +345,7 @@ def test_divergence_is_seen_in_rounds_without_evaluation():
 
 @pytest.mark.parametrize("model", ["linear", "softmax", "mlp"])
 def test_one_client_is_plain_sgd(model):
-    """Against torch's own optimiser on the batches that the client saw."""
+    """The reference is torch's optimiser on the client's batches."""
     task, seen = make_task(model), []
     found = run(task, federations(model, {0: [8]})[0], make_plan(3, MINI_BATCH), spying(FedAvg(lr=0.1), seen))
 
@@ -355,7 +355,7 @@ def test_one_client_is_plain_sgd(model):
     steps = 0
     for update in (s for s in seen if s["what"] == "client"):
         samples = update["batches"].samples
-        # eight samples in threes: the third batch of an epoch has two rows and one that is padding
+        # eight samples in batches of three: the third batch of an epoch has two rows and one row of padding
         for t, rows in enumerate(update["batches"].index):
             rows = rows[:2] if t % 3 == 2 else rows
             optimiser.zero_grad()
@@ -373,7 +373,7 @@ def test_one_client_is_plain_sgd(model):
 
 @dataclass(frozen=True)
 class TwoExchanges(Algorithm):
-    """First every client sends its mean of y, then its distance from the mean of these."""
+    """Every client first sends its mean of y, then its distance from the mean of all."""
 
     exchanges: ClassVar[int] = 2
 
@@ -437,7 +437,7 @@ def test_noise_is_standard_normal_one_for_each_step_and_parameter_and_the_same_f
 
 @dataclass(frozen=True)
 class ClosedForm(Algorithm):
-    """The pooled least-squares solution, without a single round."""
+    """The pooled least-squares solution, computed without rounds."""
 
     iterative: ClassVar[bool] = False
 
@@ -487,7 +487,7 @@ def test_a_survey_comes_before_the_round_and_its_bytes_count():
 
 @dataclass(frozen=True)
 class Oracle(Predictor):
-    """Knows a number for every client; has no model."""
+    """Has one number per client and no model."""
 
     shift: float = 0.0
 

@@ -79,7 +79,7 @@ def test_a_value_with_line_breaks_still_gives_one_line():
 
 
 def test_importing_schemas_imports_no_checker_and_hides_no_module():
-    """jsonschema's optional formats (rfc3987_syntax builds grammars when imported) take more than a second."""
+    """jsonschema's optional formats take more than a second (rfc3987_syntax builds grammars on import)."""
     code = "import sys, fedrepro.core.schemas, fedrepro.files"
     code += "; print(sorted(name for name in sys.modules if sys.modules[name] is None))"
     code += "; print({'jsonschema', 'rfc3987_syntax'} & set(sys.modules))"

@@ -1,4 +1,4 @@
-"""Named streams: the same name the same numbers, another name others, and nothing else matters."""
+"""Named streams: numbers depend on the name and on nothing else."""
 
 from __future__ import annotations
 

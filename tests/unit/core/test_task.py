@@ -117,6 +117,6 @@ def test_evaluation_does_not_depend_on_how_rows_are_cut(monkeypatch):
     task = make_task("softmax")
     held = federations("softmax", {0: [5, 3, 8]})[0].train
     whole = task.evaluate(task.parameters(), held, [0, 2])
-    monkeypatch.setattr(task_module, "EVALUATION_BYTES", 4 * 3 * 8)  # four rows of 13 at a time: clients are cut in two
+    monkeypatch.setattr(task_module, "EVALUATION_BYTES", 4 * 3 * 8)  # four of 13 rows at a time: some clients are split
     for a, b in zip(whole, task.evaluate(task.parameters(), held, [0, 2]), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=0)

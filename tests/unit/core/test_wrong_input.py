@@ -1,6 +1,5 @@
-"""Wrong input stops before any job with one line: the file, the key and the nearest valid name.
-
-Here through Layout, which the workflow makes before anything else; tests/workflow runs a few of these with snakemake.
+"""Wrong input stops before any job with one line: the file, the key and the nearest valid name. Tested through Layout,
+which the workflow creates first; tests/workflow runs a few cases with snakemake.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files in place of real ones, to test readers without the real data."""
+"""Made-up files in place of real ones, to test readers without real data."""
 
 from __future__ import annotations
 

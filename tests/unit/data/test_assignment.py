@@ -57,7 +57,7 @@ def test_the_hash_is_of_who_holds_what():
 
 
 def test_the_hash_of_a_known_federation_stays_what_it_is():
-    """Results name a federation by this hash: a change of it would disown all that was run before."""
+    """Results identify a federation by this hash; another hash would invalidate all earlier results."""
     known = Assignment({"train": [[0, 2], [1]], "test": [[3]]}, ["a", "b"], of={"test": "train"})
     assert files.content_sha256({0: known}) == "899c35a5093b909a596039aa8e1d50636dfaa40235ad351763d135c3c72ab631"
 

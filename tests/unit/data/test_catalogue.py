@@ -18,7 +18,7 @@ BODIES = {"thing/a.gz": b"first file", "thing/b.gz": b"second file", "small/c.np
 
 
 def declared(path: str, *known: str, **more) -> dict:
-    """A file's declaration with its size and checksums: those of `known`."""
+    """The declaration of a file with its size and the checksums in `known`."""
     body = BODIES[path]
     facts = {
         "bytes": len(body),
@@ -161,7 +161,7 @@ def test_the_strongest_checksum_that_is_known_is_used(tmp_path):
     path = tmp_path / "thing/a.gz"
     sha256 = f"sha256:{hashlib.sha256(BODIES['thing/a.gz']).hexdigest()}"
     assert verify(path, declared("thing/a.gz", "md5", "sha256")) == sha256
-    assert verify(path, declared("thing/a.gz")) == sha256  # what it has, where nothing is known
+    assert verify(path, declared("thing/a.gz")) == sha256  # the checksum found, if none is known
     with pytest.raises(UserError, match="sha256 is "):
         verify(path, declared("thing/a.gz", "md5") | {"sha256": 64 * "0"})
 
@@ -250,7 +250,7 @@ def test_every_data_set_with_files_has_its_entry_and_every_entry_its_data_set():
 
 @pytest.mark.parametrize("name", catalogue())
 def test_an_entry_can_be_had_and_is_known_by_its_checksums(name):
-    """Each has an address or says how to get it by hand; a file without a checksum says why in a comment."""
+    """Each has an address or a note on how to get it by hand; a comment explains a missing checksum."""
     spec = entry(name)
     files = [file for layout in spec["layouts"].values() for file in layout["files"]]
     served = [
@@ -269,7 +269,7 @@ def test_an_entry_can_be_had_and_is_known_by_its_checksums(name):
 
 
 def test_a_path_stands_for_one_file_only():
-    """Two layouts, or two data sets, may share a file, never a name."""
+    """Layouts and data sets may share a file, but not a name for different files."""
     known: dict[str, set[str]] = {}
     for spec in catalogue().values():
         for layout in spec["layouts"].values():

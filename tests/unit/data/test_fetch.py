@@ -1,4 +1,4 @@
-"""`make data` against a real server with every known fault."""
+"""`make data` against a local server with every known fault."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def test_a_folder_of_somebody_else_is_named(server):
             folder = "/"
         try:
             if root:
-                os.seteuid(65534)  # somebody without root's rights
+                os.seteuid(65534)  # another user, not root
             outcome, _ = fetch(Path(folder), thing)
         finally:
             if root:
@@ -576,7 +576,7 @@ def run(tmp_path, capsys):
     """Runs the command on some declarations; its exit code, output and errors."""
 
     def call(declarations: dict, *names: str) -> tuple[int, str, str]:
-        path = tmp_path / f"{len(list(tmp_path.glob('*.yaml')))}.yaml"  # the catalogue remembers what it has read
+        path = tmp_path / f"{len(list(tmp_path.glob('*.yaml')))}.yaml"  # the catalogue is cached
         path.write_text(yaml.safe_dump(declarations, sort_keys=False))
         code = main(["--catalogue", str(path), "--to", str(tmp_path / "data"), *names])
         return code, *capsys.readouterr()
@@ -640,7 +640,7 @@ def test_an_interrupted_command_says_so(run, server):
         server.released.wait(60)
 
     server.answer = interrupted
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore SIGINT
     try:
         code, _, errors = run(two(server))
     finally:
@@ -651,7 +651,7 @@ def test_an_interrupted_command_says_so(run, server):
 def test_the_folder_is_the_cache_unless_said_otherwise(tmp_path, server, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "datasets.yaml").write_text(yaml.safe_dump(two(server)))
-    assert main(["--catalogue", str(tmp_path / "datasets.yaml"), ""]) == 0  # as make calls it with no ONLY
+    assert main(["--catalogue", str(tmp_path / "datasets.yaml"), ""]) == 0  # make without ONLY
     assert (tmp_path / "fedrepro/data/b").read_bytes() == BODY
     capsys.readouterr()
 

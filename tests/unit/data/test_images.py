@@ -1,5 +1,5 @@
-"""The image data sets on files built by hand, complete and broken. Checksums are removed where a reader itself is
-tested: with them no broken file would reach it."""
+"""The image data sets on files built by hand, complete and broken. Tests of a reader remove the checksums, because with
+them no broken file would reach it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def idx(values: np.ndarray, magic: int | None = None, shape: tuple[int, ...] | N
 
 
 def numbered(n: int, *shape: int) -> np.ndarray:
-    """Images all different from each other in every pixel's neighbourhood."""
+    """Images that differ from each other around every pixel."""
     return (np.arange(n * int(np.prod(shape))) * 7 % 251).astype(np.uint8).reshape(n, *shape)
 
 
@@ -163,7 +163,7 @@ FLOATS = gzip.compress(struct.pack(">4i", 0xD03, 4, 28, 28) + bytes(4 * 4 * 784)
         (TRAIN_Y, idx(np.array([3, 0, 10, 3])), "mnist: mnist, train: labels from 0 to 10, not from 0 to 9"),
         (TRAIN_Y, idx(np.array([3, 0, 9])), "mnist: mnist, train: 4 images but 3 labels"),
     ],
-    ids=map(str, range(15)),  # bytes, and those of gz with the time in them, would be part of the test's name
+    ids=map(str, range(15)),  # otherwise the bytes (gz contains the time) would be part of the test id
 )
 def test_a_broken_idx_file_is_one_clear_line(name, content, said, tmp_path, unchecked, scratch):
     unchecked()
@@ -433,7 +433,7 @@ def test_stl_10_is_read_upright_without_the_unlabelled_part(tmp_path, unchecked,
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ({"labels": b"\0\1"}, "stl10, train: labels from 0 to 255"),  # unlabelled ones are 0 in the file
+        ({"labels": b"\0\1"}, "stl10, train: labels from 0 to 255"),  # 0 in the file means unlabelled
         ({"labels": b"\1"}, "2 images but 1 labels"),
         ({"cut_off": 5}, "stl10_binary: cannot be read as STL-10's binary version: cannot reshape"),
     ],
@@ -448,7 +448,7 @@ def test_broken_stl_10_files_are_one_clear_line(broken, said, tmp_path, unchecke
 
 
 def test_shares_of_the_classes_by_hand():
-    """5, 3 and 2 of 10: a half is 2.5, 1.5 and 1, so the one left over goes to the first or to the second class."""
+    """5, 3 and 2 of 10: a half is 2.5, 1.5 and 1, so the remaining sample goes to the first or the second class."""
     y = np.array([0, 1, 0, 2, 0, 1, 0, 2, 0, 1])
     seen = set()
     for seed in range(20):

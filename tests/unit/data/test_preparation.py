@@ -42,7 +42,7 @@ def test_a_seed_does_not_depend_on_its_shard(tmp_path):
     assert not np.array_equal(alone[1].train.y, other[1].train.y)
 
 
-def test_what_identifies_the_data_lies_beside_it(tmp_path):
+def test_what_identifies_the_data_is_stored_next_to_it(tmp_path):
     out = prepare(tmp_path)
     assert read_json(tmp_path / "data.json") == {
         "name": "dfl_line",
@@ -167,7 +167,7 @@ def test_a_random_cut_in_seventy_ten_twenty():
     assert set(found.rows["test"][0]) <= set(range(500))
     assert found.of == {"validation": "train", "test": "train"}
     assert held(found)[0] != sorted(held(found)[0])
-    assert 200 < np.mean(found.rows["test"][0]) < 300  # from everywhere, not the end
+    assert 200 < np.mean(found.rows["test"][0]) < 300  # from all rows, not from the end
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_all_for_training_is_all_for_training(name):
     assert set(found.rows) == {"train"}
 
 
-def test_a_global_test_set_stays_beside_a_validation_cut():
+def test_a_global_test_set_stays_with_a_validation_cut():
     data = Assignment({"train": [np.arange(4)], "test": [np.arange(3)]})
     found = ordered(data, rng(), train=0.5, validation=0.5)
     assert (held(found), held(found, "validation"), held(found, "test")) == ([[0, 1]], [[2, 3]], [[0, 1, 2]])

@@ -1,4 +1,4 @@
-"""What we assumed, and what the papers contradict themselves in."""
+"""The registers of our assumptions and of contradictions in the papers."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def test_every_assumption_is_listed_once_with_its_full_key_and_what_varies_it(tm
     assert assumed_settings([]) == []
 
 
-def test_a_comment_stands_beside_the_value_or_beside_its_placeholder(tmp_path):
-    """Inherited and filled-in values have the comment of the line they come from; a value that replaces another has
-    its own comment or none; a comment on a case is no comment on its values."""
+def test_a_comment_belongs_to_the_line_of_its_value_or_placeholder(tmp_path):
+    """Inherited and filled-in values have the comment of the line they come from. A value that replaces another has its
+    own comment or none. A comment on a case does not apply to its values."""
     base = """\
 dataset:
   noise: 0.50 # assumed: none is given
@@ -86,7 +86,7 @@ algorithms:
         ("algorithms", "", "both", "other, plain"),
         ("algorithms.toy", "{servers: 5, steps: 2}", "five", "other, plain"),
     }
-    assert assumed_settings([folder / "both.yaml"]) == found  # a base need not be among the files
+    assert assumed_settings([folder / "both.yaml"]) == found  # the base need not be among the files
     assert assumed_settings([folder / "_base.yaml"]) == []
 
 

@@ -1,4 +1,4 @@
-"""Verdicts from made-up results: every verdict of every kind, and what must never become a verdict."""
+"""Verdicts from made-up results: every verdict of every kind, and results that must stay without one."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_published_id_that_cannot_be_used(name, published, words):
 
 
 def test_ordering_is_paired_over_seeds():
-    # The methods overlap widely, but in every seed toy is lower by 0.5 exactly: only pairing sees it.
+    # The methods overlap widely, but in every seed toy is lower by exactly 0.5: only pairing shows it.
     row = verdict_of(ordering(), runs([1.0, 5.0, 9.0]), runs([1.5, 5.5, 9.5], "fedavg"))
     assert row["verdict"] == "reproduced"
     assert (row["ci_low"], row["ci_high"]) == (0.5, 0.5)
@@ -843,7 +843,7 @@ def test_the_ledger_is_the_same_to_the_byte():
     assert text(table) == first
     assert text(table.sample(frac=1, random_state=1)) == first
     assert text(table.assign(value=table["value"] * 1.01)) != first
-    # Judging changes nothing that it was given.
+    # Judging does not change its arguments.
     assert claims == before[0]
     pd.testing.assert_frame_equal(table, before[1])
 

@@ -199,7 +199,7 @@ def test_resnet_9_has_as_many_parameters_as_its_layers_say(norm):
 
 
 def test_resnet_9_by_its_blocks():
-    """Torch's own layers, in the order of the docstring, give the same."""
+    """Torch's own layers, in the order of the docstring, give the same output."""
     model = build(parts.model("resnet9"), (3, 32, 32), 10, torch.Generator().manual_seed(0), width=4, norm="group")
     pool, relu = torch.nn.functional.max_pool2d, torch.relu
 

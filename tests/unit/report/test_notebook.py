@@ -1,4 +1,4 @@
-"""What the overview counts."""
+"""The counts of the overview notebook."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_no_claim_may_be_left_without_a_verdict(overview):
 
 def test_cost_of_a_study(overview):
     cost = overview.cost()
-    assert cost.index.tolist() == ["toy"]  # other left no manifest
+    assert cost.index.tolist() == ["toy"]  # there is no manifest of the other study
     assert cost.loc["toy"].tolist() == [2, 2.0, 900.0, 14, 2]
 
 

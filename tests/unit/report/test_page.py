@@ -1,4 +1,4 @@
-"""The page is made from a results folder alone: it shows all of it, as text, and asks for nothing else."""
+"""The page is built from a results folder alone: it shows all results as text and loads nothing else."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_svg_is_never_markup(results):
     assert base64.b64decode(link["href"].partition("base64,")[2]).decode() == SVG
 
 
-def test_only_the_own_script_may_run(results):
+def test_only_the_pages_own_script_may_run(results):
     text, page = build(results)
     script = re.search(r"<script>(.*?)</script>", text, re.DOTALL).group(1)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -200,7 +200,7 @@ def test_cost_failures_assumed_errata_and_notebooks(results):
     assert "batch_size" in page.text
     section = text[text.index('<section id="assumed"') : text.index('<section id="errata"')]
     assert 'href="#artefact/toy/theorem1">theorem1<' in section
-    assert "nowhere" not in section  # of another study, which is not on the page
+    assert "nowhere" not in section  # an artefact of a study that is not on the page
     assert "the text says 0.801" in page.text
     assert "../notebooks/toy.html" in [link.get("href") for link in page.all("a")]
 

@@ -1,4 +1,4 @@
-"""Figures: the same bytes again, and what is drawn."""
+"""Figures: identical bytes when drawn again, and their content."""
 
 from __future__ import annotations
 

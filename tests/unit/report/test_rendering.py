@@ -1,4 +1,4 @@
-"""An artefact's files and the chain of what it was made from."""
+"""The files of an artefact and its provenance chain."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MANIFEST = {
 
 @pytest.fixture
 def toy(monkeypatch):
-    """A study with a figure and a table; the figure keeps the tables that it is given."""
+    """A study with a figure and a table; the figure records the tables it gets."""
     module = types.ModuleType("toy_artefacts")
 
     def fig1(tables):
@@ -61,7 +61,7 @@ def toy(monkeypatch):
 
 @pytest.fixture
 def results(tmp_path):
-    """results/smoke with one experiment: two seeds, one of which diverged, in two settings."""
+    """results/smoke with one experiment: two settings, two seeds, one seed diverged."""
     root = tmp_path / "results" / "smoke"
     log = MetricLog()
     for setting in ("a", "b"):

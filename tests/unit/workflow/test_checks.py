@@ -1,4 +1,4 @@
-"""Experiments against the code: the schema made of a signature, what is refused, what is remembered."""
+"""Experiments checked against the code: schemas from signatures, refusals, and remembered checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOREIGN = next(name for name, module in parts.modules("algorithms").items() if "
 
 
 def scheme(dataset, rng, alpha: float, *, clients: int = 3, names: list[str] | None = None, hard: bool = False):
-    """A splitting scheme with a parameter that must be given."""
+    """A splitting scheme with a required parameter."""
 
 
 @dataclass(frozen=True)

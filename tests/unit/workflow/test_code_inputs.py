@@ -1,4 +1,4 @@
-"""Which library files a job runs on."""
+"""The library files that a job depends on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fedrepro.workflow.code_inputs import files_behind, training_files
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Writes modules of a made-up fedrepro and reads these instead of the real ones."""
+    """Writes the modules of a made-up fedrepro, which is read instead of the real one."""
     cached = [files_behind, sources._tree, sources._file, sources._imports]
     for function in cached:
         function.cache_clear()

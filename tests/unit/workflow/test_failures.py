@@ -1,4 +1,4 @@
-"""What is said of failed jobs; through the workflow: tests/workflow/test_faults.py."""
+"""Messages about failed jobs; through the workflow in tests/workflow/test_faults.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Job(SimpleNamespace):
 
 
 class Dag:
-    """One job after the other."""
+    """A chain of jobs."""
 
     depending = None
 

@@ -1,4 +1,4 @@
-"""What a script does around its work. A job ends its process, so each case is a process of its own."""
+"""Logging and errors of a script. A job ends its process, so each case runs in its own process."""
 
 from __future__ import annotations
 

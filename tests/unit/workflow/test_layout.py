@@ -21,7 +21,7 @@ from tests.configs import EXPERIMENT, changed, write_config, write_study, write_
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
-    """The small config, at smoke scale, in a folder of its own."""
+    """The small config at smoke scale in its own folder."""
     monkeypatch.chdir(tmp_path)
     return write_config(tmp_path)
 
@@ -128,7 +128,7 @@ def test_data_that_does_not_is_prepared_once(config, monkeypatch):
         ("auto", True, False, ["cache"]),
         ("auto", True, True, ["own"]),
         ("auto", False, False, []),
-        ("real", True, False, []),  # else a run would come back to what it fetched itself
+        ("real", True, False, []),  # otherwise a run would depend on the files it fetched itself
         ("real", False, True, ["own"]),
         ("standin", True, True, []),
     ],
@@ -246,7 +246,7 @@ def test_published_numbers_are_an_input_where_there_are_any(config):
     ],
 )
 def test_a_training_job_asks_for_a_gpu_where_it_uses_one(config, monkeypatch, device, listed, gpus):
-    """`listed`: what the driver's tool prints; None where it is not installed."""
+    """`listed`: the output of the driver's tool; None if it is not installed."""
 
     def run(*_, **__):
         if isinstance(listed, Exception):

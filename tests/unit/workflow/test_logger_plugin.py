@@ -1,4 +1,4 @@
-"""The progress line that takes the place of snakemake's own output."""
+"""The progress line that replaces snakemake's output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from snakemake_logger_plugin_fedrepro import LogHandler
 
 
 class Clock:
-    """The plugin's clock, turned by hand."""
+    """The plugin's clock, set by the test."""
 
     def __init__(self):
         self.now = 100.0
@@ -50,14 +50,14 @@ def plan(to: LogHandler, **rules: int) -> None:
     emit(to, LogEvent.RUN_INFO, stats={**rules, "total": sum(rules.values())})
 
 
-def test_in_a_file_there_is_one_line_a_finished_job(clock, capsys):
+def test_in_a_file_there_is_one_line_per_finished_job(clock, capsys):
     shown = handler()
     plan(shown, train_algorithm=2, build_report=2)
     start(shown, 7)
     assert capsys.readouterr().err == ""
     clock.now += 61
     emit(shown, LogEvent.JOB_FINISHED, job_id=7)
-    # one more training job of 61 s and two of 2 s, which is what other rules are expected to take
+    # one more training job of 61 s and two other jobs, expected to take 2 s each
     assert capsys.readouterr().err == "1/4 jobs · 25 % · 1:01 gone, about 1:05 left · done: train fedavg\n"
 
 
@@ -92,7 +92,7 @@ def test_jobs_side_by_side_shorten_what_is_left(clock):
     clock.now += 10
     for job in range(4):
         emit(shown, LogEvent.JOB_FINISHED, job_id=job)
-    assert shown.left() == pytest.approx(10)  # 4 of 10 s each, four at a time
+    assert shown.left() == pytest.approx(10)  # 4 jobs of 10 s, four at a time
 
 
 def test_a_failed_job_is_shown_with_the_end_of_its_log(clock, capsys, tmp_path):
@@ -131,7 +131,7 @@ def test_snakemakes_page_about_locks_is_one_line(clock, capsys, monkeypatch):
     monkeypatch.setattr(running, "busy", lambda: "another run is at work")
     emit(handler(), LogEvent.ERROR, "LockException:\nError: …\n…", exception="LockException")
     assert capsys.readouterr().err == "error: another run is at work\n"
-    monkeypatch.setattr(running, "busy", lambda: None)  # a left-over of another machine: snakemake says what to do
+    monkeypatch.setattr(running, "busy", lambda: None)  # left over from another machine: snakemake's own message helps
     emit(handler(), LogEvent.ERROR, "LockException: --unlock", exception="LockException")
     assert capsys.readouterr().err == "LockException: --unlock\n"
 
@@ -141,7 +141,7 @@ def test_errors_and_warnings_are_shown_and_chatter_is_not(clock, capsys):
     emit(shown, LogEvent.ERROR, "MissingRuleException:\nNo rule to produce dlf", exception="MissingRuleException")
     emit(
         shown, LogEvent.ERROR, "RuleException:\nCalledProcessError in file train.smk: status 1"
-    )  # the job's error says it
+    )  # the job's error contains it
     emit(shown, None, "careful", level=logging.WARNING)
     emit(shown, None, "Building DAG of jobs...")
     emit(shown, LogEvent.WORKFLOW_STARTED, "hello")

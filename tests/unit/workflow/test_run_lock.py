@@ -1,4 +1,4 @@
-"""One run at a time on a results folder: told by a lock that ends with its process."""
+"""One run at a time per results folder, by a lock that ends with its process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def write_lock(name: str, *files: str):
     return path
 
 
-def test_a_second_run_is_told_who_has_the_folder(holders):
+def test_a_second_run_names_the_holder_of_the_folder(holders):
     first = holders("results/smoke")
     with pytest.raises(UserError) as told:
         running.hold("results/smoke")

@@ -1,4 +1,4 @@
-"""The rate limit of snakemake's scheduler, which only local runs do without."""
+"""The rate limit of snakemake's scheduler, removed for local runs only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_scheduler_without_a_limit_is_left_alone():
 
 
 def test_snakemake_still_has_the_limit_where_it_is_taken_off():
-    """Set when a scheduler is made, and asked for None when jobs are scheduled."""
+    """It is set when the scheduler is created, and compared with None when jobs are scheduled."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(JobScheduler)))
     places = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == "job_rate_limiter"]
     assert {type(n.ctx) for n in places} == {ast.Store, ast.Load}

@@ -1,4 +1,4 @@
-"""One training job from its files: what it writes, and what does not change it."""
+"""One training job: the files it writes, and changes that must not affect them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MINI_BATCH = {"local": {"epochs": 1, "batch": 4}, "participation.clients": 3, "s
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Trains a shard of the small experiment with changes: run(changes, algorithm, shard) → (metrics, manifest)."""
-    monkeypatch.setattr(training, "keep_freed_memory", lambda: None)  # not for the whole test process
+    monkeypatch.setattr(training, "keep_freed_memory", lambda: None)  # it would affect the whole test process
 
     def go(changes=None, algorithm="fedavg", shard="0-1", strategy="loop", name="run"):
         chosen, folder = experiment(changes), tmp_path / name

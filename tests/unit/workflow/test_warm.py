@@ -1,4 +1,4 @@
-"""Jobs that start warm: the same script in another process, and by itself wherever that cannot be."""
+"""Warm starts: the same script in a fork of a warm process, or in a process of its own where that fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ warm.MODULES = ("json",)
 warm.parts.PACKAGE = Path(sys.argv[2])
 warm.serve(sys.argv[1])
 """
-#: as snakemake writes them: first the object, then the script
+#: in the form of snakemake: first the object, then the script
 SCRIPT = """
 snakemake = "set by the first lines"
 import os
@@ -52,7 +52,7 @@ def environment(**more: str) -> dict[str, str]:
 
 @pytest.fixture
 def server(tmp_path):
-    """A warm process whose source files are those of a folder: (process, socket, folder)."""
+    """A warm process that watches the source files of a folder: (process, socket, folder)."""
     sources, place = tmp_path / "sources", tmp_path / "place"
     for folder in (sources, place):
         folder.mkdir()
@@ -155,7 +155,7 @@ def test_a_job_ends_with_the_one_who_asked_for_it(server, tmp_path):
 
 
 def test_all_end_with_the_run(tmp_path):
-    """The run is killed: its warm process goes, with the job that runs and the socket's folder."""
+    """When the run is killed, its warm process, the running job and the folder of the socket disappear."""
     place, mark = tmp_path / "place", tmp_path / "mark"
     place.mkdir()
     job = script(tmp_path, f"open({str(mark)!r}, 'w').write(f'{{os.getpid()}} {{os.getppid()}}'); time.sleep(60)")
@@ -178,7 +178,7 @@ subprocess.run([sys.executable, {str(job)!r}])
 
 
 def alive(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
+    """Whether a process exists and has not ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -203,7 +203,7 @@ def test_a_job_that_hands_itself_over_imports_nothing_heavy():
 
 
 def test_what_is_imported_beforehand_exists():
-    """Imports that fail are passed over in the warm process."""
+    """The warm process ignores imports that fail, so they are checked here."""
     missing = [name for name in process.MODULES if importlib.util.find_spec(name) is None]
     assert missing == []
     assert {"fedrepro.algorithms.fedavg", "fedrepro.models.mlp", "fedrepro.data.datasets.mnist"} <= set(process.MODULES)

@@ -22,7 +22,7 @@ def standin(seed: int = 0, **parameters):
 
 
 def numbered(lives: list[int]) -> np.ndarray:
-    """Engines of these lives; sensor s of row i (from 0) reads 1000 s + i."""
+    """Engines with these lifetimes; sensor s of row i (from 0) reads 1000 s + i."""
     engine = np.repeat(np.arange(1, len(lives) + 1), lives)
     cycle = np.concatenate([np.arange(1, life + 1) for life in lives])
     sensors = 1000 * np.arange(1, 22) + np.arange(len(engine))[:, None]
@@ -151,7 +151,7 @@ def test_the_standins_engines_live_as_long(seed):
 
 
 def test_the_standins_sensors_drift_as_they_should():
-    """Constant ones are constant; the others end about `change` away from a new engine's level, and noise is noise."""
+    """Constant sensors are constant; the others end about `change` away from the level of a new engine, plus noise."""
     table = degradation(np.random.default_rng(0), 400)
     last = np.append(np.diff(table[:, 0]) != 0, True)
     first = np.append(True, last[:-1])
@@ -163,10 +163,10 @@ def test_the_standins_sensors_drift_as_they_should():
             continue
         sure = 5 * np.hypot(np.hypot(noise, spread), 10.0**-decimals) / np.sqrt(400)
         assert y[last].mean() - level == pytest.approx(change, abs=sure)
-        # wear at the start: a fifth on average, and never the whole way
+        # wear at the start: a fifth on average, never all of it
         assert (y[first].mean() - level) == pytest.approx(0.2 * change, abs=sure + 0.05 * abs(change))
         steps = np.diff(y[table[:, 1] <= 60])[np.diff(table[table[:, 1] <= 60, 0]) == 0]
-        if s not in (6, 17):  # rounded too coarsely to see their noise
+        if s not in (6, 17):  # the rounding hides their noise
             assert steps.std() / np.sqrt(2) == pytest.approx(noise, rel=0.05)
 
 

@@ -1,4 +1,5 @@
-"""FedProx synthetic(α, β): sizes, labels and laws by hand; what a device holds depends on that device alone."""
+"""FedProx synthetic(α, β): sizes, labels and distributions by hand; the data of a device depend on that device
+alone."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ PAPER, INK = 1.0, 0.0
 
 
 def page(*writers: str, samples: int = 3) -> dict:
-    """A file of LEAF's: sample i of a writer has label i and i + 1 black pixels at the start of its first row."""
+    """A LEAF file: sample i of a writer has label i and i + 1 black pixels at the start of its first row."""
     x = [[INK] * (i + 1) + [PAPER] * (783 - i) for i in range(samples)]
     data = {name: {"x": copy.deepcopy(x), "y": list(range(samples))} for name in writers}
     return {"users": list(writers), "num_samples": [samples] * len(writers), "user_data": data}

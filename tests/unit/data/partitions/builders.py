@@ -1,4 +1,4 @@
-"""Small data sets, and views of their federations."""
+"""Small data sets, views of their federations, and helpers of the property tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clients that the data names: all, or some."""
+"""The clients of the data set: all of them, or some."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_test_and_validation_rows_follow_their_own_marks():
     assert held(found, "test") == [[1], [0, 2], []]
 
 
-def test_a_test_set_without_marks_is_everybodys():
+def test_a_test_set_without_marks_belongs_to_all():
     data = Dataset("real", train=split(client=[0, 1, 1, 0, 1, 1]), test=split(rows=4))
     assert held(by_client(data, rng()), "test") == [[0, 1, 2, 3]]
 
@@ -57,7 +57,7 @@ def test_a_test_set_without_marks_is_everybodys():
     [
         ({}, [3, 1, 4, 2, 4], "78987"),
         ({"clients": 3}, [3, 4, 4], "797"),
-        ({"clients": 1}, [4], "9"),  # of two largest ones, the first
+        ({"clients": 1}, [4], "9"),  # of the two largest, the first
         ({"clients": 2, "choose": "first"}, [3, 1], "78"),
         ({"clients": 2, "choose": "first", "minimum": 2}, [3, 4], "79"),
         ({"minimum": 3}, [3, 4, 4], "797"),

@@ -37,7 +37,7 @@ def test_shares_have_the_law_of_a_dirichlet_draw():
     assert shares.var() == pytest.approx(0.2 * 0.8 / 3.5, rel=0.1)
 
 
-def test_who_holds_its_share_of_everything_gets_no_more():
+def test_a_client_with_its_share_of_everything_gets_no_more():
     for seed in range(50):
         held_so_far = np.zeros(4)
         for row in _draw(np.full(6, 100), rng(seed), 4, 0.3):
@@ -49,7 +49,7 @@ def test_who_holds_its_share_of_everything_gets_no_more():
 def test_samples_of_a_class_are_dealt_at_random():
     data = labelled([400])
     firsts = [np.mean(dirichlet(data, rng(s), clients=2, alpha=50.0).rows["train"][0]) for s in range(20)]
-    assert np.mean(firsts) == pytest.approx(199.5, abs=10)  # not the first of them by position
+    assert np.mean(firsts) == pytest.approx(199.5, abs=10)  # not the first by position
 
 
 def test_draws_are_repeated_until_the_smallest_is_large_enough():

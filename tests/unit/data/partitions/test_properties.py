@@ -101,7 +101,7 @@ def test_cuts_inside_lose_nothing_and_share_nothing(data, clients, seed, name, t
 
 @pytest.mark.parametrize("name", parts.modules("partitions"))
 def test_a_partition_draws_only_from_its_stream(name):
-    """Neither numpy's nor python's global generator moves, and the data set is left unchanged."""
+    """The global generators of numpy and python and the data set stay unchanged."""
     setting = next(iter(importlib.import_module(parts.module_of("partitions", name)).EXAMPLES.values()))
     np.random.seed(1)  # noqa: NPY002
     states = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002

@@ -1,4 +1,4 @@
-"""Handwriting: form, the order of the characters, and that writers have hands of their own."""
+"""Handwriting: shapes, the order of the characters, and differences between writers."""
 
 from __future__ import annotations
 
@@ -109,14 +109,14 @@ def test_digits_can_be_told_apart_by_their_means_and_62_characters_less_well():
 
 
 def upright(n: int, **habits) -> dict[str, np.ndarray]:
-    """The hands of n samples: straight, clean and in the middle but for the habits given."""
+    """The hands of n samples: straight, clean and centred, except for the given habits."""
     plain = {"slant": 0, "turn": 0, "size": (1, 1), "place": (0, 0), "pen": 0.3, "blur": 1, "waves": 0, "ink": 1}
     hands = {k: np.tile(np.float32(v), (n, 1) if np.ndim(v) else n) for k, v in (plain | {"noise": 0} | habits).items()}
     return hands | {"fonts": np.zeros((n, 2), dtype=int)}
 
 
 def measures(**habits) -> dict[str, float]:
-    """Of 400 capital I of DejaVu Sans, a plain stroke: its ink, centre, lean to the right, length and thickness."""
+    """Ink, centre, lean to the right, length and thickness of 400 capital I of DejaVu Sans, a plain stroke."""
     n = 400
     letters = np.full(n, module.CHARACTERS.index("I"))
     image = module._draw(np.random.default_rng(0), letters, upright(n, **habits)).astype(np.float64) / 255

@@ -1,4 +1,4 @@
-"""Textured shapes: form, balance, and what a linear and a convolutional model make of them."""
+"""Textured shapes: shapes, balance, and the accuracy of a linear and a convolutional model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_none_and_one(samples):
 
 
 def test_stripes_are_a_plane_wave():
-    """Five waves an image along the columns: the same in every row, sin(2π·5·c/20) in a row."""
+    """Five waves per image along the columns: sin(2π·5·c/20) in every row."""
     (field,) = textures._stripes(*(np.array([v], dtype=np.float32) for v in (0.0, 5.0, 0.0)), side=20)
     np.testing.assert_allclose(field, np.tile([0, 1, 0, -1], (20, 5)), atol=1e-5)
     (turned,) = textures._stripes(*(np.array([v], dtype=np.float32) for v in (np.pi / 2, 5.0, 0.0)), side=20)
@@ -85,7 +85,7 @@ def test_every_class_has_a_pair_of_outline_and_stripes_of_its_own(classes, outli
 
 
 def test_means_of_classes_show_outlines_and_no_stripes():
-    """Classes k and k + 5 differ in nothing but the direction of their stripes."""
+    """Classes k and k + 5 differ only in the direction of their stripes."""
     x, y = draw(samples=10_000)
     mean = np.stack([x[y == k, 0].mean(axis=0) for k in range(10)])
     stripes = np.abs(mean[:5] - mean[5:]).max(axis=(1, 2))
