@@ -17,16 +17,8 @@ import numpy as np
 
 CHARACTERS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 FONTS = (
-    "DejaVuSans",
-    "DejaVuSansMono",
-    "DejaVuSerif",
-    "DejaVuSerif-Italic",
-    "STIXGeneral",
-    "STIXGeneralItalic",
-    "cmr10",
-    "cmss10",
-    "cmti10",
-    "cmtt10",
+    *("DejaVuSans", "DejaVuSansMono", "DejaVuSerif", "DejaVuSerif-Italic", "STIXGeneral", "STIXGeneralItalic"),
+    *("cmr10", "cmss10", "cmti10", "cmtt10"),
 )
 SIDE, BOX = 28, 20  # pixels: the image, and the longer side of a character in it
 FINE = 3  # cells of a stored glyph per pixel
@@ -88,8 +80,7 @@ def _draw(rng: np.random.Generator, y: np.ndarray, hand: dict[str, np.ndarray]) 
     a, b, c, d = ((cos + slant * sin) / width, (slant * cos - sin) / width, sin / height, cos / height)
     across = _cell(a[:, None] * dc, b[:, None] * dr + _waves(rng, hand))
     down = _cell(c[:, None] * dc + _waves(rng, hand), d[:, None] * dr)
-    usual = rng.random(n) < 0.8
-    font = np.where(usual, hand["fonts"][:, 0], hand["fonts"][:, 1])
+    font = np.where(rng.random(n) < 0.8, hand["fonts"][:, 0], hand["fonts"][:, 1])
     cell = down * GRID + across + ((font * len(CHARACTERS) + y) * GRID * GRID).astype(np.int32)[:, None, None]
     # Ink inside the outline, widened by the pen and softened by the blur.
     gain = hand["ink"] / hand["blur"]

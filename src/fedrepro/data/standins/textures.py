@@ -20,6 +20,7 @@ from functools import cache
 import numpy as np
 
 GRID, REACH = 128, 1.5  # an outline is stored on GRID × GRID cells over [−REACH, REACH]²
+NEGATIVES = 0.12  # share of the images
 CHUNK = 2**16  # pixels at a time: the memory of larger arrays is returned and requested anew each time
 
 
@@ -31,18 +32,13 @@ class Scene:
     turn: float  # standard deviation, radians
     place: float  # standard deviation of its centre
     slack: float  # standard deviation of the stripes' direction, in steps between the directions of two classes
-    negatives: float  # share of the images
     faintest: float  # contrast is between this and 1
     clutter: float  # standard deviation of its contrast
     grain: float  # half width of the noise, where black to white is 2
 
 
-CATALOGUE = Scene(
-    size=(0.55, 0.8), turn=0.12, place=0.06, slack=0.3, negatives=0.12, faintest=0.6, clutter=0.12, grain=0.15
-)
-PHOTOGRAPH = Scene(
-    size=(0.5, 0.85), turn=0.25, place=0.12, slack=0.36, negatives=0.12, faintest=0.45, clutter=0.3, grain=0.3
-)
+CATALOGUE = Scene((0.55, 0.8), turn=0.12, place=0.06, slack=0.3, faintest=0.6, clutter=0.12, grain=0.15)
+PHOTOGRAPH = Scene((0.5, 0.85), turn=0.25, place=0.12, slack=0.36, faintest=0.45, clutter=0.3, grain=0.3)
 
 
 def textured_shapes(
@@ -78,7 +74,7 @@ def _draw(rng: np.random.Generator, y: np.ndarray, classes: int, channels: int, 
     fields = np.stack([np.ones_like(figure), figure, figure * stripes, clutter], axis=1).reshape(n, 4, -1)
 
     # The share of each field in each channel; black is −1, white is 1.
-    sign = np.where(rng.random(n) < scene.negatives, -1, 1).astype(np.float32)[:, None]
+    sign = np.where(rng.random(n) < NEGATIVES, -1, 1).astype(np.float32)[:, None]
     tint = normal(1, 0.35 if channels > 1 else 0, channels)
     ground, stripe = normal(0, 0.12, channels) - 0.25 * sign, 0.3 * sign * tint * uniform(0.7, 1.3, 1)
     mixture = np.stack([ground, 0.5 * sign * tint, stripe, normal(0, scene.clutter, channels)], axis=2)
@@ -143,6 +139,5 @@ def _outlines() -> np.ndarray:
         (abs(abs(v) - 0.6) < 0.28) & (abs(u) < 0.9),  # two bars
         (np.maximum(abs(u), abs(v)) < 0.9) & ((u < -0.2) | (v > 0.2)),  # angle
     ]
-    cell = 2 * REACH / GRID
     edges = [distance_transform_edt(inside) - distance_transform_edt(~inside) for inside in figures]
-    return (cell * np.stack(edges)).astype(np.float32)
+    return (2 * REACH / GRID * np.stack(edges)).astype(np.float32)
