@@ -53,18 +53,15 @@ def load(path: Path) -> dict[int, dict[str, np.ndarray]]:
                 seeds.setdefault(int(seed), {})[name] = archive[key]
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError):
         raise damaged(path) from None
-    check_own(path, _sha256(seeds))
+    check_own(path, content_sha256(seeds))
     return seeds
 
 
-def content_sha256(assignments: Mapping[int, Assignment]) -> str:
+def content_sha256(seeds: Mapping[int, Assignment | Mapping[str, np.ndarray]]) -> str:
     """Hash of the rows that each client holds, independent of the file format."""
-    return _sha256({seed: assignment.arrays() for seed, assignment in assignments.items()})
-
-
-def _sha256(seeds: Mapping[int, Mapping[str, np.ndarray]]) -> str:
     digest = hashlib.sha256()
-    for seed, arrays in sorted(seeds.items()):
+    for seed in sorted(seeds):
+        arrays = held.arrays() if isinstance(held := seeds[seed], Assignment) else held
         for name, array in sorted(arrays.items()):
             digest.update(f"{seed}/{name}/{array.dtype}/{array.shape};".encode())
             digest.update(np.ascontiguousarray(array).tobytes())

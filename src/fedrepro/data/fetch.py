@@ -26,7 +26,6 @@ from fedrepro.data.download import TIMEOUT, Trouble, extract, get, part, settle
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import read_yaml
 
-
 _say = partial(print, flush=True)
 
 

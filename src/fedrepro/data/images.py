@@ -1,11 +1,8 @@
 """Shared by the image data sets: readers of idx and CIFAR files, subsets, pooling, stand-ins.
 
-Images are bytes x [n, channels, height, width] with labels y [n]; a model gets (x/255 − mean)/std. `train` and `test`
-are numbers of samples. A smaller number gives a random subset with the classes' shares, in the order of the files. A
-larger one is an error, except for a layout that holds only a sample of the data set: that gives all it has. `pooled`
-appends the test samples to the training samples and leaves no test set.
-
-torchvision is imported only where one of its readers is used.
+A model gets (x/255 − mean)/std. A smaller number of samples, `train` or `test`, gives a random subset with the classes'
+shares, in the order of the files. A larger one is an error, except for a layout that holds only a sample of the data
+set: that gives all it has. `pooled` appends the test samples to the training samples and leaves no test set.
 """
 
 import contextlib
@@ -17,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,32 +23,27 @@ from fedrepro.data.dataset import Channels, Dataset, Found, Split, pixels
 from fedrepro.errors import UserError
 
 Images = tuple[np.ndarray, np.ndarray]  # x uint8 [n, channels, height, width], y int64 [n]
+Count = int | None  # of samples; None: all that the stand-in has
+_BROKEN = (OSError, EOFError, KeyError, TypeError, ValueError, AssertionError, RuntimeError, zlib.error)
 
 
 @dataclass(frozen=True)
 class ImageSet:
-    """A data set of images.
-
-    shape: of one image. train, test: sizes of the complete data set. read: its files, "train" or "test" → images.
-    standin: random stream, samples → images. standin_at_most: the largest (train, test) of the stand-in, where the real
-    size would take too long to draw.
-    """
+    """A data set of images. train, test: sizes of the complete data set."""
 
     name: str
     classes: int
-    shape: tuple[int, int, int]
+    shape: tuple[int, int, int]  # of one image
     train: int
     test: int
-    read: Callable[[Found, str], Images]
-    standin: Callable[..., Images]
+    read: Callable[[Found, str], Images]  # its files, "train" or "test" → images
+    standin: Callable[..., Images]  # random stream, samples → images
     mean: Channels = 0.0
     std: Channels = 1.0
-    standin_at_most: tuple[int, int] | None = None
+    standin_at_most: tuple[int, int] | None = None  # train, test: where the real size would take too long to draw
 
-    def load(
-        self, source: Source, *, train: int | None = None, test: int | None = None, pooled: bool = False
-    ) -> Dataset:
-        """The real images, or the stand-in's. train, test: number of samples (default: all that the stand-in has)."""
+    def load(self, source: Source, *, train: Count = None, test: Count = None, pooled: bool = False) -> Dataset:
+        """The real images, or the stand-in's."""
         train, test = self._sizes(train, test)
         for part, asked, most in (("train", train, self.train), ("test", test, self.test)):
             if not 1 <= asked <= most:
@@ -69,13 +61,11 @@ class ImageSet:
         """The declaration of the data set; load: a function that adds to `self.load`."""
         return Entry(load or self.load, seeded=False, size=self._size, files=self.name, example=example)
 
-    def _size(
-        self, train: int | None = None, test: int | None = None, pooled: bool = False, **_: Any
-    ) -> tuple[None, int]:
+    def _size(self, train: Count = None, test: Count = None, pooled: bool = False, **_: Any) -> tuple[None, int]:
         train, test = self._sizes(train, test)
         return None, train + test * pooled
 
-    def _sizes(self, train: int | None, test: int | None) -> tuple[int, int]:
+    def _sizes(self, train: Count, test: Count) -> tuple[int, int]:
         most = self.standin_at_most or (self.train, self.test)
         return most[0] if train is None else train, most[1] if test is None else test
 
@@ -130,15 +120,12 @@ def cut(x: np.ndarray, y: np.ndarray, train: int, test: int, rng: np.random.Gene
     return subset(x[~held_out], y[~held_out], train, rng), (x[held_out], y[held_out])
 
 
-_BROKEN = (OSError, EOFError, KeyError, TypeError, ValueError, AssertionError, RuntimeError)
-
-
 @contextlib.contextmanager
 def reading(where: Path | str, what: str) -> Iterator[None]:
     """A reader's error on a broken file becomes a one-line UserError that names the file."""
     try:
         yield
-    except (*_BROKEN, zlib.error, zipfile.BadZipFile) as error:
+    except (*_BROKEN, zipfile.BadZipFile) as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{where}: cannot be read as {what}: {said}") from None
 
@@ -166,9 +153,7 @@ def read_mnist(found: Found, part: str) -> Images:
 def _plain(path: Path, member: str | None) -> Iterator[str]:
     """The name of a temporary file with the unpacked content: torchvision's reader takes only a path."""
     with contextlib.ExitStack() as stack:
-        packed: IO[bytes] = stack.enter_context(open(path, "rb"))
-        if member is not None:
-            packed = stack.enter_context(stack.enter_context(zipfile.ZipFile(packed)).open(member))
+        packed = stack.enter_context(zipfile.ZipFile(path)).open(member) if member else path
         plain = stack.enter_context(tempfile.NamedTemporaryFile())
         shutil.copyfileobj(stack.enter_context(gzip.open(packed)), plain)
         plain.flush()

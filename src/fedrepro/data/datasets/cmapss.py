@@ -29,8 +29,8 @@ from fedrepro.errors import UserError
 
 ENGINES, ROWS = 100, 20631
 #: sensor (Saxena et al. 2008, Table 2: temperatures T, pressures P, speeds N, flows W at the stations of the engine, …)
-#: → of the stand-in: level of a new engine, change until it fails, its spread over engines, noise, decimals. All but the
-#: decimals are assumed, of the size seen in the real file.
+#: → in the stand-in: level of a new engine, change until it fails, its spread over engines, noise (all assumed, of the
+#: size seen in the real file), decimals
 LAWS = {
     "T2": (518.67, 0, 0, 0, 2),
     "T24": (642.2, 1.4, 0, 0.3, 2),
@@ -93,7 +93,7 @@ def degradation(rng: np.random.Generator, engines: int) -> np.ndarray:
         D_k(t) = w_k + (1 − w_k) (exp(r_k t / L_k) − 1) / (exp(r_k) − 1)
 
     A sensor reads level + change · D_k(t) + noise, rounded as in the file. Two speeds (sensors 9 and 14) change by a
-    different amount in each engine, up or down. Sensors 1, 5, 10, 16, 18, 19 and setting 3 are constant, as in the file.
+    different amount in each engine, up or down. Setting 3 and six sensors are constant, as in the file.
     """
     # assumed: a gamma law with the mean and spread of the real lives (206 and 46)
     lives = np.minimum(128 + rng.gamma(2.9, 27.0, engines).astype(int), 362)

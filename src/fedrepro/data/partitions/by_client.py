@@ -11,12 +11,7 @@ EXAMPLES = {"dfl_line": {}, "femnist": {"clients": 2, "choose": "random", "minim
 
 
 def by_client(
-    dataset: Dataset,
-    rng: np.random.Generator,
-    *,
-    clients: int | None = None,
-    choose: str = "largest",
-    minimum: int = 1,
+    dataset: Dataset, rng: np.random.Generator, *, clients: int | None = None, choose: str = "largest", minimum: int = 1
 ) -> Assignment:
     """Client k holds the rows marked k. A test or validation set without marks is global.
 
