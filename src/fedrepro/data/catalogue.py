@@ -1,8 +1,7 @@
 """config/datasets.yaml: the real files of each data set; and how a data set is declared and made.
 
-A data set has one or more layouts (the complete files, another format, a sample), in order of preference. The first
-layout whose files are all present is used, once their checksums hold. A present but wrong file is an error, never a
-reason to fall back to the stand-in.
+Of its layouts (the complete files, another format, a sample), in order of preference, the first whose files are all
+present is used, once their checksums hold. A present but wrong file is an error: the stand-in does not replace it.
 """
 
 import hashlib
@@ -92,7 +91,6 @@ def missing(name: str, folders: Sequence[Path], entries: Entries | None = None, 
 
 
 def how_to_get(name: str, spec: Mapping[str, Any]) -> str:
-    """Advice to the user where files are missing."""
     return spec.get("manual") or f"`make data ONLY={name}` fetches it where its address can be reached"
 
 

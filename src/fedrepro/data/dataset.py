@@ -36,11 +36,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Split:
-    """x [n, ...], y [n] or [n, outputs]; client [n] and group [n] (integers) where the data has them.
-
-    Text windows are not copied: with `start` [n], x is one long sequence [N] and sample i is
-    x[start[i] : start[i] + window].
-    """
+    """x [n, ...], y [n] or [n, outputs]; client [n] and group [n] (integers) where the data has them. Text windows are
+    not copied: with `start` [n], x is one long sequence [N] and sample i is x[start[i] : start[i] + window]."""
 
     x: np.ndarray
     y: np.ndarray
@@ -70,7 +67,6 @@ class Split:
         return np.lib.stride_tricks.sliding_window_view(self.x, self.window)[self.start[rows]]
 
     def take(self, rows: np.ndarray) -> Split:
-        """Some of the rows, with all their columns."""
         x = self.x if self.start is not None else self.x[rows]
         columns = {name: getattr(self, name) for name in ("client", "group", "start")}
         taken = {name: None if column is None else column[rows] for name, column in columns.items()}
@@ -98,7 +94,6 @@ class Dataset:
             raise ValueError("offset and factor come together")
 
     def splits(self) -> dict[str, Split]:
-        """The existing splits, by name."""
         return {name: split for name in SPLITS if (split := getattr(self, name)) is not None}
 
 

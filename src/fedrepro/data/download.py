@@ -66,7 +66,6 @@ def get(spec: Mapping[str, Any], path: Path, timeout: float, say: Callable[[str]
 
 
 def part(path: Path) -> Path:
-    """The path of an incomplete download."""
     return path.with_name(path.name + ".part")
 
 
@@ -148,7 +147,7 @@ def _chunks(answer: http.client.HTTPResponse, url: str) -> Iterator[bytes]:
 def extract(archive: Path, targets: Mapping[str, tuple[Path, int | None]]) -> None:
     """Write members to files: name → (path, most bytes). `inner.zip//name` lies in an archive inside.
 
-    A UserError names the archive and the member; the file of that member is then removed.
+    A UserError names the archive and the member; the caller removes the files written so far.
     """
     inside: dict[str, dict[str, tuple[Path, int | None]]] = {}
     for member, target in targets.items():
@@ -209,14 +208,10 @@ def _tar(archive: Path, wanted: set[str]) -> Iterator[tuple[str, IO[bytes] | Non
 
 def _write(member: IO[bytes], path: Path, limit: int, what: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with open(path, "wb") as file:
-            written = 0
-            while chunk := member.read(_CHUNK):
-                written += len(chunk)
-                if written > limit:
-                    raise UserError(f"{what} unpacks to more than {limit} bytes: refused")
-                file.write(chunk)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    written = 0
+    with open(path, "wb") as file:
+        while chunk := member.read(_CHUNK):
+            written += len(chunk)
+            if written > limit:
+                raise UserError(f"{what} unpacks to more than {limit} bytes: refused")
+            file.write(chunk)

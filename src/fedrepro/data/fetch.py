@@ -1,10 +1,7 @@
 """`make data`: fetch and verify the real data sets of config/datasets.yaml, and report the missing ones.
 
-A file gets its own name only once its size and checksum hold (see `download`). Present files are never overwritten.
-One process at a time fetches into a folder.
-
-Exit code 1: a data set named on the command line is missing, or a present file is wrong. Without names, unreachable
-data sets are reported and are no failure.
+Present files are never overwritten. One process at a time fetches into a folder. Exit code 1: a data set named on the
+command line is missing, or a present file is wrong. Without names, unreachable data sets are no failure.
 """
 
 import argparse
@@ -160,7 +157,6 @@ def fetch_missing(name: str, folders: Sequence[Path]) -> None:
 
 
 def summary(outcomes: Sequence[Outcome], folder: Path) -> str:
-    """One line per data set, and the total."""
     width = max(len("data set"), *(len(o.name) for o in outcomes)) + 2
     rows = [f"{o.name:<{width}}{o.state:<9}{'; '.join(filter(None, (o.note, o.how)))}".rstrip() for o in outcomes]
     states = ("there", "fetched", "missing", "wrong")

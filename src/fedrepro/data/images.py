@@ -95,8 +95,7 @@ def image_dataset(
 
 
 def stratified(y: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Sorted rows of a random subset. Each class gets its share of `size`, rounded down; the rest goes to the largest
-    remainders, ties by lot."""
+    """Sorted rows of a random subset: each class its share of `size`, the rest by largest remainder, ties by lot."""
     classes, counts = np.unique(y, return_counts=True)
     quota, remainder = np.divmod(counts * size, len(y))
     order = np.lexsort((rng.random(len(classes)), -remainder))

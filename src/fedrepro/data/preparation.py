@@ -33,24 +33,15 @@ def prepare_data(
         datasets[seed] = parts.dataset(spec["name"]).load(source, **parameters)
     data_files.save(out, datasets)
     first = datasets[seeds[0]]
-    about = {
-        "name": spec["name"],
-        "kind": first.kind,
-        "parameters": parameters,
-        "samples": {name: len(split) for name, split in first.splits().items()},
-        "sha256": sha256(out),
-        **({"found": first.found.about()} if first.found else {}),
-    }
-    write_json(out.with_suffix(".json"), about)
+    about = {"name": spec["name"], "kind": first.kind, "parameters": parameters, "sha256": sha256(out)}
+    about["samples"] = {name: len(split) for name, split in first.splits().items()}
+    write_json(out.with_suffix(".json"), about | ({"found": first.found.about()} if first.found else {}))
 
 
 def partition_data(
     federation_id: str, spec: dict[str, Any], seeds: Sequence[int], dataset: Path, out: Path
 ) -> tuple[dict[int, Assignment], Dataset]:
-    """Write each seed's federation to `out`, its sizes and content hash to the json.
-
-    Returns the federations, and the data set of the first seed.
-    """
+    """Write each seed's federation to `out`, sizes and hash to the json; also returns the data set of the first seed."""
     datasets = data_files.load(dataset)
     parameters = {k: v for k, v in spec.items() if k not in ("name", "inside")}
     inside = dict(spec.get("inside", {}))
@@ -65,15 +56,9 @@ def partition_data(
             assignments[seed] = cut(assignments[seed], rng, **inside)
     federation_files.save(out, assignments)
     sizes = list(map(len, assignments[seeds[0]].rows["train"]))
-    about = {
-        "name": spec["name"],
-        "parameters": {k: v for k, v in spec.items() if k != "name"},
-        "clients": len(sizes),
-        "smallest": min(sizes),
-        "largest": max(sizes),
-        "sha256": federation_files.content_sha256(assignments),
-    }
-    write_json(out.with_suffix(".json"), about)
+    about = {"name": spec["name"], "parameters": {k: v for k, v in spec.items() if k != "name"}}
+    about |= {"clients": len(sizes), "smallest": min(sizes), "largest": max(sizes)}
+    write_json(out.with_suffix(".json"), about | {"sha256": federation_files.content_sha256(assignments)})
     return assignments, datasets[seeds[0] if seeds[0] in datasets else -1]
 
 

@@ -56,7 +56,6 @@ def _number(cell: str) -> float:
 
 
 def expect_rows(path: Path, rows: int, expected: int) -> None:
-    """UserError unless the table has the expected number of rows."""
     if rows != expected:
         raise UserError(f"{path}: {rows} rows, not {expected}{' (cut off?)' if rows < expected else ''}")
 

@@ -6,10 +6,9 @@ scaling needs the rows a study trains on. `facts`: numbers and names of the sens
 cycle, three settings and 21 sensors. In FD001 the sensors 1, 5, 10, 16, 18 and 19 never change, and 6 takes two values.
 
 Only train_FD001.txt is read. The thesis "Federated Data Analytics" (2023) predicts signals, not lives: §3.6.2 trains
-on the first 60 % of each of 100 engines' series and tests on the rest (polynomials of degree 6 in time; sensors 2, 3,
-7, 8); §C.3 takes 60 engines for training and 40 for testing, with series cut in halves at random (sensors 2 and 7,
-standardised per engine). Both cut series that run to failure; those of test_FD001.txt stop earlier. The "24 sensors"
-of §3.6.2 are these 21 and the three settings.
+on the first 60 % of each of 100 engines' series and tests on the rest (polynomials of degree 6; sensors 2, 3, 7, 8; its
+"24 sensors" are these 21 and the three settings); §C.3 takes 60 engines for training and 40 for testing, with series
+cut in halves at random (sensors 2 and 7). Both cut series that run to failure; those of test_FD001.txt stop earlier.
 
 Cite: A. Saxena, K. Goebel, Turbofan engine degradation simulation data set, NASA Prognostics Data Repository, 2008;
 A. Saxena, K. Goebel, D. Simon, N. Eklund, Damage propagation modeling for aircraft engine run-to-failure simulation,
@@ -77,10 +76,8 @@ def read(path: Path) -> np.ndarray:
     if len(gaps):
         row = gaps[0]
         before = f"after {engine[row - 1]:g} and {cycle[row - 1]:g}" if row else "at the start"
-        raise UserError(
-            f"{path}: line {row + 1}: engine {engine[row]:g}, cycle {cycle[row]:g} {before}: "
-            "engines and their cycles must count 1, 2, … without a gap"
-        )
+        where = f"{path}: line {row + 1}: engine {engine[row]:g}, cycle {cycle[row]:g} {before}"
+        raise UserError(f"{where}: engines and their cycles must count 1, 2, … without a gap")
     expect_rows(path, len(table), ROWS)
     return table
 

@@ -10,5 +10,4 @@ from fedrepro.data.images import ImageSet, read_mnist
 from fedrepro.data.standins.textures import textured_shapes
 
 _STANDIN = partial(textured_shapes, classes=10, channels=1, side=28)
-_SET = ImageSet("fashion_mnist", 10, (1, 28, 28), 60_000, 10_000, read_mnist, _STANDIN)
-DATASET = _SET.entry(train=400, test=50)
+DATASET = ImageSet("fashion_mnist", 10, (1, 28, 28), 60_000, 10_000, read_mnist, _STANDIN).entry(train=400, test=50)

@@ -79,19 +79,22 @@ def _chosen(found: Found, rng: np.random.Generator, writers: int, minimum: int) 
     kept: list[tuple[float, str, Images]] = []
     seen: dict[str, Path] = {}
     for path in found.paths.values():
-        for name, images in _read(path).items():
+        for name, (x, y) in _read(path).items():
             if name in seen:
                 raise UserError(f"{path}: writer '{name}' is also in {seen[name].name}")
             seen[name] = path
-            if len(images[1]) >= minimum:
+            if len(y) >= minimum:
                 put = heapq.heappush if len(kept) < writers else heapq.heappushpop
-                put(kept, (-rng.random(), name, images))
+                put(kept, (-rng.random(), name, (x, y)))
     if len(kept) < writers:
         raise UserError(f"femnist: writers = {writers}: {path.parent} has {len(kept)} with at least {minimum} samples")
-    kept.sort(key=lambda item: item[1])
-    x, y = (np.concatenate(column) for column in zip(*(images for *_, images in kept), strict=True))
-    writer = np.repeat(np.arange(writers), [len(images[1]) for *_, images in kept])
-    return Split(x, y, client=writer), [name for _, name, _ in kept]
+    _, names, images = zip(*sorted(kept, key=lambda item: item[1]), strict=True)
+    x, y = map(np.concatenate, zip(*images, strict=True))
+    return Split(x, y, client=np.repeat(np.arange(writers), [len(mine) for _, mine in images])), list(names)
+
+
+def _refuse(literal: str) -> None:
+    raise ValueError(f"{literal} is not a number")
 
 
 def _read(path: Path) -> dict[str, Images]:
@@ -152,10 +155,6 @@ def _images(x: Any, y: Any) -> Images:
     if not all(type(label) is int and 0 <= label < CLASSES for label in y):
         raise ValueError(f"y holds what is not a whole number from 0 to {CLASSES - 1}")
     return (255 - np.rint(255 * values)).astype(np.uint8).reshape(-1, 1, 28, 28), np.array(y, dtype=np.int64)
-
-
-def _refuse(literal: str) -> None:
-    raise ValueError(f"{literal} is not a number")
 
 
 DATASET = Entry(femnist, seeded=False, size=femnist_size, files="femnist", example={"writers": 8})

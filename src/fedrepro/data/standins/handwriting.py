@@ -2,8 +2,7 @@
 
 The characters 0-9, A-Z, a-z (labels 0 … 61, the order of EMNIST by-class and of LEAF) are drawn from matplotlib's
 fonts, white on black, in a box of 20 of the 28 pixels as in MNIST. Small and capital letters have one size, so c and C
-are as hard to tell apart as in the original. Every writer has a font, slant, pen, size, place and noise, drawn once;
-every sample differs a little from its writer's mean.
+are as hard to tell apart as in the original. Every sample differs a little from the habits of its writer.
 
 A glyph is stored as the signed distance to its outline (positive inside), on a grid of three cells per pixel. Any pen
 width is then one threshold, and a batch of samples is one look-up at affinely mapped, wavy coordinates.
