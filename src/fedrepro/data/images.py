@@ -37,7 +37,7 @@ class ImageSet:
     train: int
     test: int
     read: Callable[[Found, str], Images]  # its files, "train" or "test" → images
-    standin: Callable[..., Images]  # random stream, samples → images
+    standin: Callable[..., Images]  # random stream, samples, classes, channels, side → images
     mean: Channels = 0.0
     std: Channels = 1.0
     standin_at_most: tuple[int, int] | None = None  # train, test: where the real size would take too long to draw
@@ -51,7 +51,8 @@ class ImageSet:
         found = source.find(self.name)
         if found is None:
             train, test = map(min, (train, test), self._sizes(None, None))
-            first, second = cut(*self.standin(source.rng, samples=train + test), train, test, source.rng)
+            form = {"classes": self.classes, "channels": self.shape[0], "side": self.shape[1]}
+            first, second = cut(*self.standin(source.rng, samples=train + test, **form), train, test, source.rng)
         else:
             first = subset(*self._read(found, "train"), train, source.rng)
             second = subset(*self._read(found, "test"), test, source.rng)

@@ -41,7 +41,7 @@ def prepare_data(
 def partition_data(
     federation_id: str, spec: dict[str, Any], seeds: Sequence[int], dataset: Path, out: Path
 ) -> tuple[dict[int, Assignment], Dataset]:
-    """Write each seed's federation to `out`, sizes and hash to the json; also returns the data set of the first seed."""
+    """Write each seed's federation to `out`, sizes and hash to the json; returns also the first seed's data set."""
     datasets = data_files.load(dataset)
     parameters = {k: v for k, v in spec.items() if k not in ("name", "inside")}
     inside = dict(spec.get("inside", {}))

@@ -6,8 +6,6 @@ binary version's first training batch, 10,000 images, and the whole test batch. 
 FL-SC-NIID, whose partitions the study `sa` uses. Stand-in: textured shapes.
 """
 
-from functools import partial
-
 import numpy as np
 
 from fedrepro.data.dataset import Found
@@ -33,5 +31,5 @@ def _read(found: Found, part: str) -> Images:
 
 
 _MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
-_STANDIN = partial(textured_shapes, classes=10, channels=3, side=32)
-DATASET = ImageSet("cifar10", 10, (3, 32, 32), 50_000, 10_000, _read, _STANDIN, _MEAN, _STD).entry(train=400, test=50)
+_SET = ImageSet("cifar10", 10, (3, 32, 32), 50_000, 10_000, _read, textured_shapes, _MEAN, _STD)
+DATASET = _SET.entry(train=400, test=50)

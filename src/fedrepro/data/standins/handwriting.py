@@ -26,8 +26,11 @@ STEP = 1 / 16  # pixels: unit of a stored distance
 CHUNK = 256  # samples at a time: their coordinates fit into the processor's cache
 
 
-def handwriting(rng: np.random.Generator, samples: int, classes: int, writers: int) -> tuple[np.ndarray, np.ndarray]:
-    """x uint8 [n, 1, 28, 28], y int64 [n] in random order; classes and writers as even as n allows."""
+def handwriting(
+    rng: np.random.Generator, samples: int, classes: int, writers: int, **_: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """x uint8 [n, 1, 28, 28], whatever form is asked for, y int64 [n] in random order; classes and writers as even as
+    n allows."""
     y = rng.permutation(np.arange(samples) % classes)
     writer = rng.permutation(np.arange(samples) % min(writers, samples))
     return written(rng, y, writer), y
