@@ -52,48 +52,10 @@ def test_a_test_set_without_marks_is_everybodys():
     assert held(by_client(data, rng()), "test") == [[0, 1, 2, 3]]
 
 
-@pytest.mark.parametrize(
-    ("options", "sizes", "groups"),
-    [
-        ({}, [3, 1, 4, 2, 4], "78987"),
-        ({"clients": 3}, [3, 4, 4], "797"),
-        ({"clients": 1}, [4], "9"),  # of two largest ones, the first
-        ({"clients": 2, "choose": "first"}, [3, 1], "78"),
-        ({"clients": 2, "choose": "first", "minimum": 2}, [3, 4], "79"),
-        ({"minimum": 3}, [3, 4, 4], "797"),
-        ({"clients": 5, "minimum": 0}, [3, 1, 4, 2, 4], "78987"),
-    ],
-)
-def test_some_clients_keep_the_order_and_their_groups(options, sizes, groups):
-    found = by_client(FIVE, rng(), **options)
-    assert sizes_of(found) == sizes
-    assert "".join(found.groups) == groups
-
-
-def test_the_test_samples_of_the_chosen_come_along():
-    found = by_client(FIVE, rng(), clients=2)
-    assert held(found) == [[1, 3, 8, 10], [0, 5, 7, 12]]
-    assert held(found, "test") == [[2, 3], [0]]
-
-
-def test_random_clients_are_any_of_those_that_are_large_enough():
-    drawn = {tuple(sizes_of(by_client(FIVE, rng(s), clients=2, choose="random", minimum=2))) for s in range(60)}
-    assert drawn == {(3, 4), (3, 2), (4, 2), (4, 4), (2, 4)}  # every pair of clients 0, 2, 3, 4
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"clients": 6}, r"^by_client: clients = 6: 5 of the 5 have at least 1 training samples$"),
-        ({"clients": 4, "minimum": 3}, r"clients = 4: 3 of the 5 have at least 3 training samples$"),
-        ({"clients": 0}, r"clients = 0: 5 of the 5"),
-        ({"minimum": 9}, r"^by_client: 0 of the 5 have at least 9 training samples$"),
-        ({"choose": "largst"}, r"choose = 'largst' is unknown; did you mean 'largest'\?$"),
-    ],
-)
-def test_a_choice_that_cannot_be_made_is_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        by_client(FIVE, rng(), **options)
+def test_clients_keep_the_order_and_their_groups():
+    found = by_client(FIVE, rng())
+    assert sizes_of(found) == [3, 1, 4, 2, 4]
+    assert "".join(found.groups) == "78987"
 
 
 @pytest.mark.parametrize(
