@@ -16,11 +16,8 @@ from fedrepro.files import atomic_file, check_own, damaged
 
 @dataclass(frozen=True)
 class Assignment:
-    """For each split the rows of client 0, 1, …; a split with a single holder is global.
-
-    Rows index the data set's split of the same name, or the one that `of` names: a test set cut out of the clients'
-    training samples has of = {"test": "train"}.
-    """
+    """For each split the rows of client 0, 1, …; a split with a single holder is global. Rows index the data set's
+    split of the same name, or the one that `of` names: {"test": "train"} for a test set cut out of the train set."""
 
     rows: Mapping[str, Sequence[np.ndarray]]
     groups: Sequence[str] = ()  # [clients]

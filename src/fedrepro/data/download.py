@@ -102,10 +102,8 @@ def _download(url: str, waiting: Path, spec: Mapping[str, Any], timeout: float, 
         size = f" ({total / 1e6:,.1f} MB)" if total else ""
         say(f"{url}{size}{f', from byte {done} on' if done else ''}")
         waiting.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            open(waiting, "ab" if done else "wb") as file,
-            tqdm(total=total, initial=done, unit="B", unit_scale=True, leave=False, disable=None) as bar,
-        ):
+        progress = tqdm(total=total, initial=done, unit="B", unit_scale=True, leave=False, disable=None)
+        with open(waiting, "ab" if done else "wb") as file, progress as bar:
             for chunk in _chunks(answer, url):
                 file.write(chunk)
                 bar.update(len(chunk))

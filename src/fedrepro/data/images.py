@@ -131,8 +131,7 @@ def reading(where: Path | str, what: str) -> Iterator[None]:
 
 
 def read_idx(found: Found, prefix: str, archive: str | None = None) -> Images:
-    """x [n, 1, height, width] and y of `<prefix>-images-idx3-ubyte.gz` and `<prefix>-labels-idx1-ubyte.gz`: files,
-    or members of the folder gzip/ in the zip file `archive`."""
+    """x [n, 1, height, width] and y of a pair of idx files, or of members of the folder gzip/ in the zip `archive`."""
     from torchvision.datasets.mnist import read_image_file, read_label_file
 
     def read(reader: Callable[[str], Any], name: str) -> np.ndarray:
@@ -161,8 +160,7 @@ def _plain(path: Path, member: str | None) -> Iterator[str]:
 
 
 def read_cifar(reader: str, found: Found, part: str) -> Images:
-    """x [n, 3, 32, 32] and y of the python version, by torchvision's class `reader`. The files are pickles: torchvision
-    compares all of them with its own md5s before it opens the first."""
+    """x [n, 3, 32, 32] and y of the pickles; torchvision compares all with its own md5s before it opens the first."""
     from torchvision import datasets
 
     folder = next(iter(found.paths.values())).parent

@@ -9,7 +9,6 @@ how LEAF was run: the catalogue names the first file, the reader takes all in it
 checksum; their content is checked. `writers` of those with at least `minimum` samples are chosen at random.
 
 Deviation: LEAF's images are black on white (paper is 1); here they are white on black, as in EMNIST.
-
 Stand-in: rendered handwriting. Sizes follow a gamma law with the mean and deviation of LEAF's Table 1 over its 3,550
 writers, classes the shares of digits, capitals and small letters in NIST's by-class set (Cohen et al. 2017, Table I).
 """

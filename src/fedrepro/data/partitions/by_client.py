@@ -10,10 +10,7 @@ EXAMPLES: dict[str, dict[str, int]] = {"dfl_line": {}, "femnist": {}}
 
 
 def by_client(dataset: Dataset, rng: np.random.Generator) -> Assignment:
-    """Client k holds the rows marked k. A test or validation set without marks is global.
-
-    Groups are named by facts["group_names"], or by number.
-    """
+    """Client k holds the rows marked k; a test or validation set without marks is global."""
     client = dataset.train.client
     if client is None:
         raise UserError("by_client: this data set does not say which client a sample belongs to")

@@ -29,8 +29,7 @@ CHUNK = 256  # samples at a time: their coordinates fit into the processor's cac
 def handwriting(
     rng: np.random.Generator, samples: int, classes: int, writers: int, **_: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """x uint8 [n, 1, 28, 28], whatever form is asked for, y int64 [n] in random order; classes and writers as even as
-    n allows."""
+    """x uint8 [n, 1, 28, 28] (any other form is ignored), y int64 [n] in random order, as even as n allows."""
     y = rng.permutation(np.arange(samples) % classes)
     writer = rng.permutation(np.arange(samples) % min(writers, samples))
     return written(rng, y, writer), y
@@ -40,8 +39,7 @@ def written(rng: np.random.Generator, y: np.ndarray, writer: np.ndarray) -> np.n
     """x uint8 [n, 1, 28, 28]: character y[i] written by writer[i] (0, 1, …)."""
     hands = _hands(rng, int(writer.max(initial=0)) + 1)
     x = np.empty((len(y), 1, SIDE, SIDE), dtype=np.uint8)
-    for start in range(0, len(y), CHUNK):
-        rows = slice(start, start + CHUNK)
+    for rows in (slice(start, start + CHUNK) for start in range(0, len(y), CHUNK)):
         x[rows, 0] = _draw(rng, y[rows], {name: value[writer[rows]] for name, value in hands.items()})
     return x
 
