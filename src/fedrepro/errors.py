@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """Wrong input. The text is one line, shown without a traceback; line breaks and control characters in names and
-    values are escaped."""
+    """Wrong input: one line, shown without a traceback. Line breaks and control characters in it are escaped."""
 
     def __init__(self, text: str) -> None:
         super().__init__(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: ascii(found[0])[1:-1], text))

@@ -21,8 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]  # the checkout: the package is insta
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to under a temporary name in the same folder, renamed at the end: no reader sees an incomplete
-    file, and an error leaves none."""
+    """A file to write to under a temporary name in the same folder, renamed at the end; an error leaves none."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -50,18 +49,15 @@ def check_writable(folder: Path) -> None:
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write all of the content, or nothing."""
     with atomic_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as json with sorted keys."""
     write_atomically(path, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path) -> Any:
-    """The value in a json file."""
     return json.loads(Path(path).read_text())
 
 
@@ -78,7 +74,6 @@ def damaged(path: Path) -> UserError:
 
 
 def sha256(path: Path) -> str:
-    """Checksum of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

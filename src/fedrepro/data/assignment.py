@@ -16,14 +16,11 @@ from fedrepro.files import atomic_file, check_own, damaged
 
 @dataclass(frozen=True)
 class Assignment:
-    """For each split the rows of client 0, 1, …; a split with a single holder is global. groups: [clients].
-
-    Rows index the data set's split of the same name, or the one that `of` names: a test set cut out of the clients'
-    training samples has of = {"test": "train"}.
-    """
+    """For each split the rows of client 0, 1, …; a split with a single holder is global. Rows index the data set's
+    split of the same name, or the one that `of` names: {"test": "train"} for a test set cut out of the train set."""
 
     rows: Mapping[str, Sequence[np.ndarray]]
-    groups: Sequence[str] = field(default_factory=tuple)
+    groups: Sequence[str] = ()  # [clients]
     of: Mapping[str, str] = field(default_factory=dict)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -37,7 +34,6 @@ class Assignment:
 
 
 def save(path: Path, assignments: Mapping[int, Assignment]) -> None:
-    """One npz file for the federations of several seeds."""
     arrays = {f"{seed}/{k}": v for seed, a in assignments.items() for k, v in a.arrays().items()}
     with atomic_file(path) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy's stub takes the arrays for its option allow_pickle
@@ -53,18 +49,15 @@ def load(path: Path) -> dict[int, dict[str, np.ndarray]]:
                 seeds.setdefault(int(seed), {})[name] = archive[key]
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError):
         raise damaged(path) from None
-    check_own(path, _sha256(seeds))
+    check_own(path, content_sha256(seeds))
     return seeds
 
 
-def content_sha256(assignments: Mapping[int, Assignment]) -> str:
+def content_sha256(seeds: Mapping[int, Assignment | Mapping[str, np.ndarray]]) -> str:
     """Hash of the rows that each client holds, independent of the file format."""
-    return _sha256({seed: assignment.arrays() for seed, assignment in assignments.items()})
-
-
-def _sha256(seeds: Mapping[int, Mapping[str, np.ndarray]]) -> str:
     digest = hashlib.sha256()
-    for seed, arrays in sorted(seeds.items()):
+    for seed in sorted(seeds):
+        arrays = held.arrays() if isinstance(held := seeds[seed], Assignment) else held
         for name, array in sorted(arrays.items()):
             digest.update(f"{seed}/{name}/{array.dtype}/{array.shape};".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
@@ -89,10 +82,9 @@ def require_all_classes(sizes: np.ndarray, scheme: str) -> None:
 
 def check_clients(clients: int, samples: int, scheme: str) -> None:
     """UserError unless every client can have a sample."""
-    if clients < 1:
-        raise UserError(f"{scheme}: clients = {clients}: must be at least 1")
-    if clients > samples:
-        raise UserError(f"{scheme}: clients = {clients}: there are only {samples} training samples")
+    if not 1 <= clients <= samples:
+        why = "must be at least 1" if clients < 1 else f"there are only {samples} training samples"
+        raise UserError(f"{scheme}: clients = {clients}: {why}")
 
 
 def others(dataset: Dataset) -> dict[str, list[np.ndarray]]:
@@ -115,12 +107,8 @@ def rows_by_owner(rows: np.ndarray, owner: np.ndarray, clients: int) -> list[np.
 
 
 def in_proportion(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A random order in which every prefix has about the class proportions of the whole.
-
-    Sample r of the n_c of a class, in random order, is placed at (r + ½)/n_c of the way.
-    """
-    chance = rng.random(len(labels))
-    by_class = np.lexsort((chance, labels))
+    """A random order; every prefix has about the class shares of the whole: sample r of class c at (r + ½)/n_c."""
+    by_class = np.lexsort((rng.random(len(labels)), labels))
     sizes = np.unique(labels, return_counts=True)[1]
     rank = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     way = (rank + 0.5) / np.repeat(sizes, sizes)

@@ -1,8 +1,7 @@
 """config/datasets.yaml: the real files of each data set; and how a data set is declared and made.
 
-A data set has one or more layouts (the complete files, another format, a sample), in order of preference. The first
-layout whose files are all present is used, once their checksums hold. A present but wrong file is an error, never a
-reason to fall back to the stand-in.
+Of its layouts (the complete files, another format, a sample), in order of preference, the first whose files are all
+present is used, once their checksums hold. A present but wrong file is an error: the stand-in does not replace it.
 """
 
 import hashlib
@@ -11,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,10 +23,9 @@ Entries = Mapping[str, Mapping[str, Any]]  # data set → its declaration, as in
 
 
 @cache
-def catalogue(path: Path = CATALOGUE) -> Entries:
+def catalogue() -> Entries:
     """The declarations of all data sets, as `fedrepro.data.fetch.check_catalogue` passes them."""
-    entries: Entries = read_yaml(path)
-    return entries
+    return cast(Entries, read_yaml(CATALOGUE))
 
 
 def entry(name: str, entries: Entries | None = None) -> Mapping[str, Any]:
@@ -51,9 +49,9 @@ def present(name: str, folders: Sequence[Path], entries: Entries | None = None) 
 def find(name: str, mode: str, folders: Sequence[Path], entries: Entries | None = None) -> Found | None:
     """The verified files; None in mode `standin`, and in mode `auto` where no layout is present."""
     here = None if mode == "standin" else present(name, folders, entries)
+    if here is None and mode == "real":
+        raise UserError(missing(name, folders, entries))
     if here is None:
-        if mode == "real":
-            raise UserError(missing(name, folders, entries))
         return None
     layout, paths = here
     spec = entry(name, entries)["layouts"][layout]
@@ -62,10 +60,7 @@ def find(name: str, mode: str, folders: Sequence[Path], entries: Entries | None 
 
 
 def verify(path: Path, spec: Mapping[str, Any]) -> str:
-    """The file's checksum, `md5:…` or `sha256:…`; UserError where the file differs from its declaration.
-
-    A file without a published checksum is described by its sha256; its reader checks the content.
-    """
+    """The file's checksum, `md5:…` or, also without a declared one, `sha256:…`; UserError where the file differs."""
     checksum, wrong = compare(path, spec)
     if wrong:
         raise UserError(f"{path}: {wrong}. Remove it and run `make data`, or set data=standin")
@@ -74,7 +69,7 @@ def verify(path: Path, spec: Mapping[str, Any]) -> str:
 
 def compare(path: Path, spec: Mapping[str, Any]) -> tuple[str, str]:
     """The file's checksum, and its difference from the declaration (empty: none)."""
-    kind = next((k for k in ("sha256", "md5") if k in spec), "sha256")
+    kind = "md5" if "md5" in spec and "sha256" not in spec else "sha256"
     with open(path, "rb") as file:
         found = hashlib.file_digest(file, kind).hexdigest()
     size, expected = path.stat().st_size, spec.get("bytes")
@@ -96,7 +91,6 @@ def missing(name: str, folders: Sequence[Path], entries: Entries | None = None, 
 
 
 def how_to_get(name: str, spec: Mapping[str, Any]) -> str:
-    """Advice to the user where files are missing."""
     return spec.get("manual") or f"`make data ONLY={name}` fetches it where its address can be reached"
 
 
@@ -105,15 +99,12 @@ Fetch = Callable[[str, Sequence[Path]], None]
 
 @dataclass(frozen=True)
 class Source:
-    """A random stream, and the folders of real files (the first one that has them counts).
-
-    fetch: given a data set's name and the folders, downloads the files that mode `real` misses; None: no downloads.
-    """
+    """A random stream, and the folders of real files (the first one that has them counts)."""
 
     rng: np.random.Generator
     mode: str = "auto"  # auto | real | standin
     folders: tuple[Path, ...] = ()
-    fetch: Fetch | None = None
+    fetch: Fetch | None = None  # downloads the files that mode `real` misses, given the data set's name and the folders
 
     def find(self, name: str) -> Found | None:
         """The verified real files of a data set of config/datasets.yaml; None: use the stand-in."""
@@ -124,25 +115,19 @@ class Source:
 
 @dataclass(frozen=True)
 class Entry:
-    """The declaration of a data set, `DATASET` in its module.
-
-    seeded: every seed has its own data. size: parameters → (clients, or None where the partition makes them; number of
-    training samples), for the plan. files: its entry in config/datasets.yaml. reads: other files of the checkout that
-    it reads. example: small parameters for the contract tests.
-    """
+    """The declaration of a data set, `DATASET` in its module."""
 
     load: Callable[..., Dataset]
-    seeded: bool
-    size: Callable[..., tuple[int | None, int]]
-    files: str | None = None
-    reads: tuple[str, ...] = ()
-    example: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool  # every seed has its own data
+    size: Callable[..., tuple[int | None, int]]  # for the plan: clients (None: the partition makes them), train samples
+    files: str | None = None  # its entry in config/datasets.yaml
+    reads: tuple[str, ...] = ()  # other files of the checkout that it reads
+    example: Mapping[str, Any] = field(default_factory=dict)  # small parameters for the contract tests
 
 
 def cache_folder() -> Path:
     """What this machine keeps between runs: the data that `make data` fetched."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "fedrepro"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fedrepro"
 
 
 def data_folders(data_dir: str | None) -> list[str]:

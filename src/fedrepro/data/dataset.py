@@ -31,17 +31,13 @@ class Found:
         return next(path for name, path in self.paths.items() if name.endswith(file_name))
 
     def about(self) -> dict[str, Any]:
-        """The files' entry in a manifest."""
         return {"name": self.name, "layout": self.layout, "complete": self.complete, "files": dict(self.checksums)}
 
 
 @dataclass(frozen=True)
 class Split:
-    """x [n, ...], y [n] or [n, outputs]; client [n] and group [n] (integers) where the data has them.
-
-    Text windows are not copied: with `start` [n], x is one long sequence [N] and sample i is
-    x[start[i] : start[i] + window].
-    """
+    """x [n, ...], y [n] or [n, outputs]; client [n] and group [n] (integers) where the data has them. Text windows are
+    not copied: with `start` [n], x is one long sequence [N] and sample i is x[start[i] : start[i] + window]."""
 
     x: np.ndarray
     y: np.ndarray
@@ -71,7 +67,6 @@ class Split:
         return np.lib.stride_tricks.sliding_window_view(self.x, self.window)[self.start[rows]]
 
     def take(self, rows: np.ndarray) -> Split:
-        """Some of the rows, with all their columns."""
         x = self.x if self.start is not None else self.x[rows]
         columns = {name: getattr(self, name) for name in ("client", "group", "start")}
         taken = {name: None if column is None else column[rows] for name, column in columns.items()}
@@ -80,21 +75,17 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """All samples of a data set.
-
-    outputs: number of classes or targets. offset, factor: a model gets (x − offset) · factor, so that pixels stay
-    bytes (see `pixels`). facts: the truth behind synthetic data, names of clients and groups. found: the real files.
-    """
+    """All samples of a data set. A model gets (x − offset) · factor, so that pixels stay bytes (see `pixels`)."""
 
     kind: str
     train: Split
     test: Split | None = None
     validation: Split | None = None
-    outputs: int = 1
+    outputs: int = 1  # number of classes or targets
     offset: np.ndarray | None = None
     factor: np.ndarray | None = None
-    facts: Mapping[str, np.ndarray] = field(default_factory=dict)
-    found: Found | None = field(default=None, compare=False)
+    facts: Mapping[str, np.ndarray] = field(default_factory=dict)  # truth behind synthetic data; client and group names
+    found: Found | None = field(default=None, compare=False)  # the real files
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -103,7 +94,6 @@ class Dataset:
             raise ValueError("offset and factor come together")
 
     def splits(self) -> dict[str, Split]:
-        """The existing splits, by name."""
         return {name: split for name in SPLITS if (split := getattr(self, name)) is not None}
 
 
@@ -117,13 +107,11 @@ def save(path: Path, datasets: Mapping[int, Dataset]) -> None:
     """One npz file for the data sets of several seeds (key −1: one for all seeds)."""
     arrays: dict[str, np.ndarray] = {}
     for seed, data in datasets.items():
-        for name in ("kind", "outputs", "offset", "factor"):
-            if getattr(data, name) is not None:
-                arrays[f"{seed}/{name}"] = np.asarray(getattr(data, name))
-        arrays |= {f"{seed}/facts/{name}": np.asarray(value) for name, value in data.facts.items()}
+        parts: dict[str, Any] = {name: getattr(data, name) for name in ("kind", "outputs", "offset", "factor")}
+        parts |= {f"facts/{name}": value for name, value in data.facts.items()}
         for name, split in data.splits().items():
-            columns = {f.name: getattr(split, f.name) for f in fields(split)}
-            arrays |= {f"{seed}/{name}/{k}": np.asarray(v) for k, v in columns.items() if v is not None}
+            parts |= {f"{name}/{column.name}": getattr(split, column.name) for column in fields(split)}
+        arrays |= {f"{seed}/{name}": np.asarray(value) for name, value in parts.items() if value is not None}
     with atomic_file(path) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy's stub takes the arrays for its option allow_pickle
 

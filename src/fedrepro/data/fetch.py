@@ -1,10 +1,7 @@
 """`make data`: fetch and verify the real data sets of config/datasets.yaml, and report the missing ones.
 
-A file gets its own name only once its size and checksum hold (see `download`). Present files are never overwritten.
-One process at a time fetches into a folder.
-
-Exit code 1: a data set named on the command line is missing, or a present file is wrong. Without names, unreachable
-data sets are reported and are no failure.
+Present files are never overwritten. One process at a time fetches into a folder. Exit code 1: a data set named on the
+command line is missing, or a present file is wrong. Without names, unreachable data sets are no failure.
 """
 
 import argparse
@@ -21,42 +18,31 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.core.schemas import validate
-from fedrepro.data.archive import extract
-from fedrepro.data.catalogue import (
-    CATALOGUE,
-    Entries,
-    cache_folder,
-    catalogue,
-    entry,
-    how_to_get,
-    missing,
-    present,
-    verify,
-)
-from fedrepro.data.download import TIMEOUT, Trouble, get, part, settle
+from fedrepro.data.catalogue import CATALOGUE, Entries, cache_folder, entry, how_to_get, missing, present, verify
+from fedrepro.data.download import TIMEOUT, Trouble, extract, get, part, settle
 from fedrepro.errors import UserError, nearest
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The result for one data set. state: there, fetched, missing or wrong. note: why. how: advice to the user."""
-
-    name: str
-    state: str
-    note: str = ""
-    how: str = ""
-    size: int = 0
-
+from fedrepro.files import read_yaml
 
 _say = partial(print, flush=True)
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """The result for one data set."""
+
+    name: str
+    state: str  # there, fetched, missing or wrong
+    note: str = ""  # why
+    how: str = ""  # advice to the user
+    size: int = 0
+
+
+@dataclass(frozen=True)
 class Fetcher:
-    """Fetches into one folder. entries: declarations to use instead of config/datasets.yaml."""
+    """Fetches into one folder."""
 
     folder: Path
-    entries: Entries | None = None
+    entries: Entries | None = None  # declarations to use instead of config/datasets.yaml
     timeout: float = TIMEOUT
     say: Callable[[str], None] = _say
 
@@ -96,12 +82,10 @@ class Fetcher:
 
     def _fetch_layout(self, name: str, layout: Mapping[str, Any]) -> int:
         """Fetch the missing files of a layout, verify the others; returns the number of bytes fetched."""
-        lacking = []
+        lacking = [file for file in layout["files"] if not (self.folder / file["path"]).is_file()]
         for file in layout["files"]:
-            if (self.folder / file["path"]).is_file():
+            if file not in lacking:
                 verify(self.folder / file["path"], file)
-            else:
-                lacking.append(file)
         get_it = partial(get, timeout=self.timeout, say=lambda line: self.say(f"  {line}"))
         for file in lacking:
             if "url" in file:
@@ -149,15 +133,17 @@ class Fetcher:
 
 def check_catalogue(path: Path = CATALOGUE) -> Entries:
     """The declarations of all data sets; UserError where one is not valid."""
-    entries = catalogue(path)
+    entries: Entries = read_yaml(path)
     validate(entries, "datasets", path)
-    for name, spec in entries.items():
-        for layout, declared in spec["layouts"].items():
-            archives = declared.get("archives", {})
-            for file in declared["files"]:
-                if "archive" in file and file["archive"] not in archives:
-                    where = f"{name}.layouts.{layout}: {file['path']}: archive '{file['archive']}'"
-                    raise UserError(f"{path}: {where} is not under archives{nearest(file['archive'], archives)}")
+    layouts = [
+        (f"{name}.layouts.{key}", made) for name, spec in entries.items() for key, made in spec["layouts"].items()
+    ]
+    for where, layout in layouts:
+        archives = layout.get("archives", {})
+        for file in layout["files"]:
+            if "archive" in file and file["archive"] not in archives:
+                known = f"is not under archives{nearest(file['archive'], archives)}"
+                raise UserError(f"{path}: {where}: {file['path']}: archive '{file['archive']}' {known}")
     return entries
 
 
@@ -171,7 +157,6 @@ def fetch_missing(name: str, folders: Sequence[Path]) -> None:
 
 
 def summary(outcomes: Sequence[Outcome], folder: Path) -> str:
-    """One line per data set, and the total."""
     width = max(len("data set"), *(len(o.name) for o in outcomes)) + 2
     rows = [f"{o.name:<{width}}{o.state:<9}{'; '.join(filter(None, (o.note, o.how)))}".rstrip() for o in outcomes]
     states = ("there", "fetched", "missing", "wrong")
@@ -195,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         fetcher = Fetcher(options.to, entries, options.timeout)
         titles = {name: entry(name, entries)["title"] for name in asked or entries}
         for name, title in titles.items():
-            _say(f"{name}: {title}")
+            fetcher.say(f"{name}: {title}")
             outcomes.append(fetcher.fetch(name))
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
@@ -203,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\nstopped; the same command goes on from here\n")
         return 130
-    _say("\n" + summary(outcomes, options.to))
+    fetcher.say("\n" + summary(outcomes, options.to))
     failures = ("wrong", "missing") if asked else ("wrong",)
     return int(any(outcome.state in failures for outcome in outcomes))
 

@@ -1,11 +1,8 @@
 """Shared by the image data sets: readers of idx and CIFAR files, subsets, pooling, stand-ins.
 
-Images are bytes x [n, channels, height, width] with labels y [n]; a model gets (x/255 − mean)/std. `train` and `test`
-are numbers of samples. A smaller number gives a random subset with the classes' shares, in the order of the files. A
-larger one is an error, except for a layout that holds only a sample of the data set: that gives all it has. `pooled`
-appends the test samples to the training samples and leaves no test set.
-
-torchvision is imported only where one of its readers is used.
+A model gets (x/255 − mean)/std. A smaller number of samples, `train` or `test`, gives a random subset with the classes'
+shares, in the order of the files. A larger one is an error, except for a layout that holds only a sample of the data
+set: that gives all it has. `pooled` appends the test samples to the training samples and leaves no test set.
 """
 
 import contextlib
@@ -17,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,32 +23,27 @@ from fedrepro.data.dataset import Channels, Dataset, Found, Split, pixels
 from fedrepro.errors import UserError
 
 Images = tuple[np.ndarray, np.ndarray]  # x uint8 [n, channels, height, width], y int64 [n]
+Count = int | None  # of samples; None: all that the stand-in has
+_BROKEN = (OSError, EOFError, KeyError, TypeError, ValueError, AssertionError, RuntimeError, zlib.error)
 
 
 @dataclass(frozen=True)
 class ImageSet:
-    """A data set of images.
-
-    shape: of one image. train, test: sizes of the complete data set. read: its files, "train" or "test" → images.
-    standin: random stream, samples → images. standin_at_most: the largest (train, test) of the stand-in, where the real
-    size would take too long to draw.
-    """
+    """A data set of images. train, test: sizes of the complete data set."""
 
     name: str
     classes: int
-    shape: tuple[int, int, int]
+    shape: tuple[int, int, int]  # of one image
     train: int
     test: int
-    read: Callable[[Found, str], Images]
-    standin: Callable[..., Images]
+    read: Callable[[Found, str], Images]  # its files, "train" or "test" → images
+    standin: Callable[..., Images]  # random stream, samples, classes, channels, side → images
     mean: Channels = 0.0
     std: Channels = 1.0
-    standin_at_most: tuple[int, int] | None = None
+    standin_at_most: tuple[int, int] | None = None  # train, test: where the real size would take too long to draw
 
-    def load(
-        self, source: Source, *, train: int | None = None, test: int | None = None, pooled: bool = False
-    ) -> Dataset:
-        """The real images, or the stand-in's. train, test: number of samples (default: all that the stand-in has)."""
+    def load(self, source: Source, *, train: Count = None, test: Count = None, pooled: bool = False) -> Dataset:
+        """The real images, or the stand-in's."""
         train, test = self._sizes(train, test)
         for part, asked, most in (("train", train, self.train), ("test", test, self.test)):
             if not 1 <= asked <= most:
@@ -59,7 +51,8 @@ class ImageSet:
         found = source.find(self.name)
         if found is None:
             train, test = map(min, (train, test), self._sizes(None, None))
-            first, second = cut(*self.standin(source.rng, samples=train + test), train, test, source.rng)
+            form = {"classes": self.classes, "channels": self.shape[0], "side": self.shape[1]}
+            first, second = cut(*self.standin(source.rng, samples=train + test, **form), train, test, source.rng)
         else:
             first = subset(*self._read(found, "train"), train, source.rng)
             second = subset(*self._read(found, "test"), test, source.rng)
@@ -69,13 +62,11 @@ class ImageSet:
         """The declaration of the data set; load: a function that adds to `self.load`."""
         return Entry(load or self.load, seeded=False, size=self._size, files=self.name, example=example)
 
-    def _size(
-        self, train: int | None = None, test: int | None = None, pooled: bool = False, **_: Any
-    ) -> tuple[None, int]:
+    def _size(self, train: Count = None, test: Count = None, pooled: bool = False, **_: Any) -> tuple[None, int]:
         train, test = self._sizes(train, test)
         return None, train + test * pooled
 
-    def _sizes(self, train: int | None, test: int | None) -> tuple[int, int]:
+    def _sizes(self, train: Count, test: Count) -> tuple[int, int]:
         most = self.standin_at_most or (self.train, self.test)
         return most[0] if train is None else train, most[1] if test is None else test
 
@@ -105,8 +96,7 @@ def image_dataset(
 
 
 def stratified(y: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Sorted rows of a random subset. Each class gets its share of `size`, rounded down; the rest goes to the largest
-    remainders, ties by lot."""
+    """Sorted rows of a random subset: each class its share of `size`, the rest by largest remainder, ties by lot."""
     classes, counts = np.unique(y, return_counts=True)
     quota, remainder = np.divmod(counts * size, len(y))
     order = np.lexsort((rng.random(len(classes)), -remainder))
@@ -130,22 +120,18 @@ def cut(x: np.ndarray, y: np.ndarray, train: int, test: int, rng: np.random.Gene
     return subset(x[~held_out], y[~held_out], train, rng), (x[held_out], y[held_out])
 
 
-_BROKEN = (OSError, EOFError, KeyError, TypeError, ValueError, AssertionError, RuntimeError)
-
-
 @contextlib.contextmanager
 def reading(where: Path | str, what: str) -> Iterator[None]:
     """A reader's error on a broken file becomes a one-line UserError that names the file."""
     try:
         yield
-    except (*_BROKEN, zlib.error, zipfile.BadZipFile) as error:
+    except (*_BROKEN, zipfile.BadZipFile) as error:
         said = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{where}: cannot be read as {what}: {said}") from None
 
 
 def read_idx(found: Found, prefix: str, archive: str | None = None) -> Images:
-    """x [n, 1, height, width] and y of `<prefix>-images-idx3-ubyte.gz` and `<prefix>-labels-idx1-ubyte.gz`: files,
-    or members of the folder gzip/ in the zip file `archive`."""
+    """x [n, 1, height, width] and y of a pair of idx files, or of members of the folder gzip/ in the zip `archive`."""
     from torchvision.datasets.mnist import read_image_file, read_label_file
 
     def read(reader: Callable[[str], Any], name: str) -> np.ndarray:
@@ -166,9 +152,7 @@ def read_mnist(found: Found, part: str) -> Images:
 def _plain(path: Path, member: str | None) -> Iterator[str]:
     """The name of a temporary file with the unpacked content: torchvision's reader takes only a path."""
     with contextlib.ExitStack() as stack:
-        packed: IO[bytes] = stack.enter_context(open(path, "rb"))
-        if member is not None:
-            packed = stack.enter_context(stack.enter_context(zipfile.ZipFile(packed)).open(member))
+        packed = stack.enter_context(zipfile.ZipFile(path)).open(member) if member else path
         plain = stack.enter_context(tempfile.NamedTemporaryFile())
         shutil.copyfileobj(stack.enter_context(gzip.open(packed)), plain)
         plain.flush()
@@ -176,8 +160,7 @@ def _plain(path: Path, member: str | None) -> Iterator[str]:
 
 
 def read_cifar(reader: str, found: Found, part: str) -> Images:
-    """x [n, 3, 32, 32] and y of the python version, by torchvision's class `reader`. The files are pickles: torchvision
-    compares all of them with its own md5s before it opens the first."""
+    """x [n, 3, 32, 32] and y of the pickles; torchvision compares all with its own md5s before it opens the first."""
     from torchvision import datasets
 
     folder = next(iter(found.paths.values())).parent

@@ -11,6 +11,7 @@ from fedrepro.data import assignment as federation_files
 from fedrepro.data import dataset as data_files
 from fedrepro.data.assignment import Assignment
 from fedrepro.data.catalogue import Fetch, Source
+from fedrepro.data.dataset import Dataset
 from fedrepro.errors import UserError
 from fedrepro.files import sha256, write_json
 
@@ -24,10 +25,7 @@ def prepare_data(
     out: Path,
     fetch: Fetch | None = None,
 ) -> None:
-    """Write the data set of each seed (−1: one for all) to `out`; its kind, sizes, hash and real files to the json.
-
-    With mode `real`, `fetch` downloads missing real files.
-    """
+    """Write the data set of each seed (−1: one for all) to `out`; its kind, sizes, hash and real files to the json."""
     parameters = {k: v for k, v in spec.items() if k != "name"}
     datasets = {}
     for seed in seeds:
@@ -35,24 +33,15 @@ def prepare_data(
         datasets[seed] = parts.dataset(spec["name"]).load(source, **parameters)
     data_files.save(out, datasets)
     first = datasets[seeds[0]]
-    about = {
-        "name": spec["name"],
-        "kind": first.kind,
-        "parameters": parameters,
-        "samples": {name: len(split) for name, split in first.splits().items()},
-        "sha256": sha256(out),
-        **({"found": first.found.about()} if first.found else {}),
-    }
-    write_json(out.with_suffix(".json"), about)
+    about = {"name": spec["name"], "kind": first.kind, "parameters": parameters, "sha256": sha256(out)}
+    about["samples"] = {name: len(split) for name, split in first.splits().items()}
+    write_json(out.with_suffix(".json"), about | ({"found": first.found.about()} if first.found else {}))
 
 
 def partition_data(
     federation_id: str, spec: dict[str, Any], seeds: Sequence[int], dataset: Path, out: Path
-) -> tuple[dict[int, federation_files.Assignment], data_files.Dataset]:
-    """Write each seed's federation to `out`, its sizes and content hash to the json.
-
-    Returns the federations, and the data set of the first seed.
-    """
+) -> tuple[dict[int, Assignment], Dataset]:
+    """Write each seed's federation to `out`, sizes and hash to the json; returns also the first seed's data set."""
     datasets = data_files.load(dataset)
     parameters = {k: v for k, v in spec.items() if k not in ("name", "inside")}
     inside = dict(spec.get("inside", {}))
@@ -67,15 +56,9 @@ def partition_data(
             assignments[seed] = cut(assignments[seed], rng, **inside)
     federation_files.save(out, assignments)
     sizes = list(map(len, assignments[seeds[0]].rows["train"]))
-    about = {
-        "name": spec["name"],
-        "parameters": {k: v for k, v in spec.items() if k != "name"},
-        "clients": len(sizes),
-        "smallest": min(sizes),
-        "largest": max(sizes),
-        "sha256": federation_files.content_sha256(assignments),
-    }
-    write_json(out.with_suffix(".json"), about)
+    about = {"name": spec["name"], "parameters": {k: v for k, v in spec.items() if k != "name"}}
+    about |= {"clients": len(sizes), "smallest": min(sizes), "largest": max(sizes)}
+    write_json(out.with_suffix(".json"), about | {"sha256": federation_files.content_sha256(assignments)})
     return assignments, datasets[seeds[0] if seeds[0] in datasets else -1]
 
 
@@ -87,29 +70,21 @@ def shuffled(
     assignment: Assignment, rng: np.random.Generator, *, train: float, validation: float = 0.0, test: float = 0.0
 ) -> Assignment:
     """A random cut of every client's samples (thesis §2.5: 70/10/20 on each device)."""
-    return _cut(assignment, rng.permutation, train, validation, test)
+    return _cut(assignment, rng.permutation, train=train, validation=validation, test=test)
 
 
 def ordered(
     assignment: Assignment, rng: np.random.Generator, *, train: float, validation: float = 0.0, test: float = 0.0
 ) -> Assignment:
-    """The first samples of every client for training, the last for testing, in the order of the data set
-    (thesis §3.5: the first 60 % of an engine's life, then the rest)."""
-    return _cut(assignment, np.sort, train, validation, test)
+    """The same in the order of the data set (thesis §3.5: the first 60 % of an engine's life, then the rest)."""
+    return _cut(assignment, np.sort, train=train, validation=validation, test=test)
 
 
 INSIDE: dict[str, Callable[..., Assignment]] = {"shuffled": shuffled, "ordered": ordered}
 
 
-def _cut(
-    assignment: Assignment,
-    arrange: Callable[[np.ndarray], np.ndarray],
-    train: float,
-    validation: float,
-    test: float,
-) -> Assignment:
-    fractions = {"train": train, "validation": validation, "test": test}
-    if not (train > 0 <= min(validation, test) and abs(train + validation + test - 1) <= 1e-9):
+def _cut(assignment: Assignment, arrange: Callable[[np.ndarray], np.ndarray], **fractions: float) -> Assignment:
+    if not (fractions["train"] > 0 <= min(fractions.values()) and abs(sum(fractions.values()) - 1) <= 1e-9):
         given = ", ".join(f"{name} = {fraction}" for name, fraction in fractions.items())
         raise UserError(f"inside: train must be above 0, no part negative, and their sum 1: {given}")
     wanted = {name: fraction for name, fraction in fractions.items() if fraction}

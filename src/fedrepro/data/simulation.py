@@ -36,11 +36,9 @@ def linear_devices(
 ) -> tuple[Split, Split, np.ndarray]:
     """y = xᵀθ_k + N(0, σ²) with x ~ N(0, I) on K devices: training samples, test samples, means of the test samples.
 
-    streams: one per device, each split into four, so that a device's inputs do not depend on the sizes of other devices
-    or splits. theta [K, d]; counts [K]: training samples per device; tests: test samples per device.
+    theta [K, d]; counts [K] and tests: samples per device. Inputs do not depend on the sizes of other devices or splits.
     """
-    d = theta.shape[1]
-    made = []
+    d, made = theta.shape[1], []
     for stream, mine, n in zip(streams, theta, counts, strict=True):
         inputs, noise, test_inputs, test_noise = stream.spawn(4)
         x, test_x = inputs.standard_normal((n, d)), test_inputs.standard_normal((tests, d))

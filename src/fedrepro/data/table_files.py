@@ -1,7 +1,4 @@
-"""Shared by the readers of tables: complete rows of numbers, and a choice of targets.
-
-Every error is a one-line UserError that names the file, the line and the column.
-"""
+"""Shared by the readers of tables: complete rows of numbers, and a choice of targets. Errors name line and column."""
 
 import csv
 from collections.abc import Sequence
@@ -13,10 +10,7 @@ from fedrepro.errors import UserError
 
 
 def read_cells(path: Path, columns: Sequence[str], *, delimiter: str | None = None) -> list[list[str]]:
-    """The rows of a text table, one cell per column.
-
-    With a delimiter, the first line must name the columns. Without one, blanks separate cells and there is no header.
-    """
+    """The rows of a text table: with a delimiter below a header that names the columns, else separated by blanks."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
@@ -33,9 +27,8 @@ def read_cells(path: Path, columns: Sequence[str], *, delimiter: str | None = No
 def _expect_header(path: Path, header: list[str], columns: Sequence[str]) -> None:
     lacking = [name for name in columns if name not in header]
     strange = [name for name in header if name not in columns]
-    if lacking or strange:
-        said = [f"no column {', '.join(lacking)}"] * bool(lacking)
-        said += [f"unknown column {', '.join(strange)}"] * bool(strange)
+    said = [f"{what} column {', '.join(names)}" for what, names in (("no", lacking), ("unknown", strange)) if names]
+    if said:
         raise UserError(f"{path}: {'; '.join(said)}")
     if header != list(columns):
         raise UserError(f"{path}: its columns are not in the order {', '.join(columns[:3])}, …")
@@ -50,8 +43,8 @@ def as_numbers(path: Path, rows: Sequence[Sequence[str]], columns: Sequence[str]
     wrong = np.argwhere(~np.isfinite(table))
     if len(wrong):
         row, column = wrong[0]
-        cell = rows[row][column]
-        raise UserError(f"{path}: line {row + first_line}, column {columns[column]}: '{cell}' is not a finite number")
+        where = f"{path}: line {row + first_line}, column {columns[column]}"
+        raise UserError(f"{where}: '{rows[row][column]}' is not a finite number")
     return table
 
 
@@ -63,10 +56,8 @@ def _number(cell: str) -> float:
 
 
 def expect_rows(path: Path, rows: int, expected: int) -> None:
-    """UserError unless the table has the expected number of rows."""
     if rows != expected:
-        why = " (cut off?)" if rows < expected else ""
-        raise UserError(f"{path}: {rows} rows, not {expected}{why}")
+        raise UserError(f"{path}: {rows} rows, not {expected}{' (cut off?)' if rows < expected else ''}")
 
 
 def pick(name: str, what: str, asked: int | Sequence[int] | None, count: int) -> np.ndarray:

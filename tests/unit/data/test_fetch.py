@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from fedrepro.core import parts
-from fedrepro.data import archive, catalogue, preparation
+from fedrepro.data import catalogue, download, preparation
 from fedrepro.data.catalogue import Entry
 from fedrepro.data.dataset import Dataset, Split
 from fedrepro.data.fetch import Fetcher, Outcome, fetch_missing, main
@@ -490,8 +490,8 @@ def test_a_bad_member_leaves_no_part_of_the_good_ones(tmp_path, server):
 
 
 def test_a_member_of_unknown_size_has_a_limit_too(tmp_path, server, monkeypatch):
-    monkeypatch.setattr(archive, "LIMIT", 50_000)
-    thing = packed(server, zipped({"a": BODY}), declared("a", None, archive="all.bin", member="a"))
+    monkeypatch.setattr(download, "LIMIT", 50_000)
+    thing = packed(server, zipped({"a": bytes(100_000)}), declared("a", None, archive="all.bin", member="a"))
     assert "unpacks to more than 50000 bytes" in fetch(tmp_path, thing)[0].note
     assert files_in(tmp_path) == set()
 

@@ -6,8 +6,6 @@ binary version's first training batch, 10,000 images, and the whole test batch. 
 FL-SC-NIID, whose partitions the study `sa` uses. Stand-in: textured shapes.
 """
 
-from functools import partial
-
 import numpy as np
 
 from fedrepro.data.dataset import Found
@@ -25,15 +23,13 @@ def _read(found: Found, part: str) -> Images:
     for path in sorted(found.paths.values()):
         if path.name.startswith("data_batch_" if part == "train" else "test_batch"):
             content = np.fromfile(path, dtype=np.uint8)
-            if len(content) == 0 or len(content) % _RECORD:
-                size = f"{len(content)} bytes are not a whole number of records of {_RECORD}"
-                raise UserError(f"{path}: {size} (cut off?)")
+            if (size := len(content)) == 0 or size % _RECORD:
+                raise UserError(f"{path}: {size} bytes are not a whole number of records of {_RECORD} (cut off?)")
             batches.append(content.reshape(-1, _RECORD))
     records = np.concatenate(batches)
     return records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0].astype(np.int64)
 
 
 _MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
-_STANDIN = partial(textured_shapes, classes=10, channels=3, side=32)
-_SET = ImageSet("cifar10", 10, (3, 32, 32), 50_000, 10_000, _read, _STANDIN, _MEAN, _STD)
+_SET = ImageSet("cifar10", 10, (3, 32, 32), 50_000, 10_000, _read, textured_shapes, _MEAN, _STD)
 DATASET = _SET.entry(train=400, test=50)

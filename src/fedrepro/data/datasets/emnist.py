@@ -44,6 +44,6 @@ def _read(found: Found, part: str) -> Images:
     return x.swapaxes(2, 3), y
 
 
-_STANDIN = partial(handwriting, classes=62, writers=3_600)
+_STANDIN = partial(handwriting, writers=3_600)
 _SET = ImageSet("emnist", 62, (1, 28, 28), 697_932, 116_323, _read, _STANDIN, standin_at_most=_AT_MOST)
 DATASET = _SET.entry(emnist, train=1240, test=124, pooled=True)

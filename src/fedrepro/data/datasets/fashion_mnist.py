@@ -4,11 +4,8 @@ Shapes: train x [60000, 1, 28, 28] bytes, y [60000], 6,000 per class; test 10,00
 pixels/255, as in Omni-Fedge. Stand-in: textured shapes.
 """
 
-from functools import partial
-
 from fedrepro.data.images import ImageSet, read_mnist
 from fedrepro.data.standins.textures import textured_shapes
 
-_STANDIN = partial(textured_shapes, classes=10, channels=1, side=28)
-_SET = ImageSet("fashion_mnist", 10, (1, 28, 28), 60_000, 10_000, read_mnist, _STANDIN)
+_SET = ImageSet("fashion_mnist", 10, (1, 28, 28), 60_000, 10_000, read_mnist, textured_shapes)
 DATASET = _SET.entry(train=400, test=50)

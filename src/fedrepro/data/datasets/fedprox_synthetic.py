@@ -46,10 +46,8 @@ def fedprox_synthetic(
     check_least(name, 1, clients=clients, features=features)
     check_least(name, 2, classes=classes, largest=largest)  # a device needs a sample to train and one to test
     shared, *devices = source.rng.spawn(clients + 1)
-    weight = np.empty((clients, features, classes))
-    bias = np.empty((clients, classes))
-    centre = np.empty((clients, features))
-    weight[:], bias[:], centre[:] = shared.standard_normal((features, classes)), shared.standard_normal(classes), 0.0
+    weight = np.tile(shared.standard_normal((features, classes)), (clients, 1, 1))
+    bias, centre = np.tile(shared.standard_normal(classes), (clients, 1)), np.zeros((clients, features))
     spread = np.arange(1, features + 1) ** -0.6  # standard deviations: the square root of j^-1.2
     x, y = [], []
     for k, device in enumerate(devices):
@@ -62,17 +60,13 @@ def fedprox_synthetic(
         n = _capped(int(sizes.lognormal(LOG_MEAN, LOG_SD)), largest)
         x.append(centre[k] + spread * inputs.standard_normal((n, features)))
         y.append(np.argmax(x[k] @ weight[k] + bias[k], axis=1))  # softmax keeps the order
-    counts = np.array([len(labels) for labels in y])
+    counts = list(map(len, y))
     client = np.repeat(np.arange(clients), counts)
     training = np.concatenate([np.arange(n) < _training(n) for n in counts])
     samples = Split(np.concatenate(x), np.concatenate(y), client=client)
-    return Dataset(
-        "synthetic",
-        train=samples.take(np.flatnonzero(training)),
-        test=samples.take(np.flatnonzero(~training)),
-        outputs=classes,
-        facts={"weight": weight, "bias": bias, "centre": centre},
-    )
+    train, test = (samples.take(np.flatnonzero(mine)) for mine in (training, ~training))
+    facts = {"weight": weight, "bias": bias, "centre": centre}
+    return Dataset("synthetic", train, test, outputs=classes, facts=facts)
 
 
 def _capped(drawn: int, largest: int | None) -> int:

@@ -1,8 +1,7 @@
 """FEMNIST by writer (Caldas et al. 2018, LEAF: a benchmark for federated settings, arXiv 1812.01097).
 
 Shapes: train x [n, 1, 28, 28] bytes, y [n] = 0 … 61 for 0-9A-Za-z; client [n] = writer, numbered in the order of their
-names, facts["client_names"] [writers]. No test split: a splitting scheme cuts inside a writer. A model is given
-pixels/255.
+names, facts["client_names"] [writers]. No test split: `inside` cuts each writer's samples. A model gets pixels/255.
 
 Real files are those that LEAF's preprocessing writes, `all_data_0.json`, `all_data_1.json`, …, 100 writers in each:
 {users: [name], num_samples: [n], user_data: {name: {x: [[784 values in 0 … 1]], y: [label]}}}. Their number depends on
@@ -10,7 +9,6 @@ how LEAF was run: the catalogue names the first file, the reader takes all in it
 checksum; their content is checked. `writers` of those with at least `minimum` samples are chosen at random.
 
 Deviation: LEAF's images are black on white (paper is 1); here they are white on black, as in EMNIST.
-
 Stand-in: rendered handwriting. Sizes follow a gamma law with the mean and deviation of LEAF's Table 1 over its 3,550
 writers, classes the shares of digits, capitals and small letters in NIST's by-class set (Cohen et al. 2017, Table I).
 """
@@ -67,13 +65,11 @@ def _standin(rng: np.random.Generator, writers: int, minimum: int) -> tuple[Spli
 def _all_files(found: Found) -> Found:
     """All files in the folder of the first, in the order of their numbers, without a gap."""
     name, first = next(iter(found.paths.items()))
-    numbers = {int(m[1]) for p in first.parent.iterdir() if (m := re.fullmatch(r"all_data_(\d+)\.json", p.name))}
-    paths = {}
-    for k in range(max(numbers) + 1):
-        path = first.with_name(f"all_data_{k}.json")
-        if not path.is_file():
-            raise UserError(f"{path} is missing, but all_data_{max(numbers)}.json is there")
-        paths[str(PurePosixPath(name).with_name(path.name))] = path
+    last = max(int(m[1]) for p in first.parent.iterdir() if (m := re.fullmatch(r"all_data_(\d+)\.json", p.name)))
+    names = [f"all_data_{k}.json" for k in range(last + 1)]
+    paths = {str(PurePosixPath(name).with_name(each)): first.with_name(each) for each in names}
+    if lacking := [path for path in paths.values() if not path.is_file()]:
+        raise UserError(f"{lacking[0]} is missing, but {names[-1]} is there")
     return replace(found, paths=paths, checksums={n: found.checksums.get(n) or verify(p, {}) for n, p in paths.items()})
 
 
@@ -82,19 +78,22 @@ def _chosen(found: Found, rng: np.random.Generator, writers: int, minimum: int) 
     kept: list[tuple[float, str, Images]] = []
     seen: dict[str, Path] = {}
     for path in found.paths.values():
-        for name, images in _read(path).items():
+        for name, (x, y) in _read(path).items():
             if name in seen:
                 raise UserError(f"{path}: writer '{name}' is also in {seen[name].name}")
             seen[name] = path
-            if len(images[1]) >= minimum:
+            if len(y) >= minimum:
                 put = heapq.heappush if len(kept) < writers else heapq.heappushpop
-                put(kept, (-rng.random(), name, images))
+                put(kept, (-rng.random(), name, (x, y)))
     if len(kept) < writers:
         raise UserError(f"femnist: writers = {writers}: {path.parent} has {len(kept)} with at least {minimum} samples")
-    kept.sort(key=lambda item: item[1])
-    x, y = (np.concatenate(column) for column in zip(*(images for *_, images in kept), strict=True))
-    writer = np.repeat(np.arange(writers), [len(images[1]) for *_, images in kept])
-    return Split(x, y, client=writer), [name for _, name, _ in kept]
+    _, names, images = zip(*sorted(kept, key=lambda item: item[1]), strict=True)
+    x, y = map(np.concatenate, zip(*images, strict=True))
+    return Split(x, y, client=np.repeat(np.arange(writers), [len(mine) for _, mine in images])), list(names)
+
+
+def _refuse(literal: str) -> None:
+    raise ValueError(f"{literal} is not a number")
 
 
 def _read(path: Path) -> dict[str, Images]:
@@ -112,10 +111,9 @@ def _read(path: Path) -> dict[str, Images]:
         raise UserError(f"{path}: {len(users)} users, but num_samples has {len(counts)}")
     if twice := [name for name, times in Counter(users).items() if times > 1]:
         raise UserError(f"{path}: writer '{twice[0]}' is in users twice")
-    if lacking := set(users) ^ set(data):
-        name = min(lacking)
-        where = "user_data but not in users" if name in data else "users but not in user_data"
-        raise UserError(f"{path}: writer '{name}' is in {where}")
+    if unmatched := set(users) ^ set(data):
+        where = "user_data but not in users" if min(unmatched) in data else "users but not in user_data"
+        raise UserError(f"{path}: writer '{min(unmatched)}' is in {where}")
     for name, count in zip(users, counts, strict=True):
         if isinstance(data[name], ValueError):
             raise UserError(f"{path}: writer '{name}': {data[name]}")
@@ -156,10 +154,6 @@ def _images(x: Any, y: Any) -> Images:
     if not all(type(label) is int and 0 <= label < CLASSES for label in y):
         raise ValueError(f"y holds what is not a whole number from 0 to {CLASSES - 1}")
     return (255 - np.rint(255 * values)).astype(np.uint8).reshape(-1, 1, 28, 28), np.array(y, dtype=np.int64)
-
-
-def _refuse(literal: str) -> None:
-    raise ValueError(f"{literal} is not a number")
 
 
 DATASET = Entry(femnist, seeded=False, size=femnist_size, files="femnist", example={"writers": 8})

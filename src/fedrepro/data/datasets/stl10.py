@@ -5,8 +5,6 @@ Shapes: train x [5000, 3, 96, 96] bytes, y [5000], 500 per class; test 8,000, 80
 the binary version; the 100,000 unlabelled images (2.6 GB) are not needed. Stand-in: textured shapes.
 """
 
-from functools import partial
-
 import numpy as np
 
 from fedrepro.data.dataset import Found
@@ -30,6 +28,5 @@ def _read(found: Found, part: str) -> Images:
 
 # assumed: mean and deviation of the channels over the training images; no paper states them
 _MEAN, _STD = (0.4467, 0.4398, 0.4066), (0.2603, 0.2566, 0.2713)
-_STANDIN = partial(textured_shapes, classes=10, channels=3, side=96)
-_SET = ImageSet("stl10", 10, (3, 96, 96), 5_000, 8_000, _read, _STANDIN, _MEAN, _STD)
+_SET = ImageSet("stl10", 10, (3, 96, 96), 5_000, 8_000, _read, textured_shapes, _MEAN, _STD)
 DATASET = _SET.entry(train=200, test=50)

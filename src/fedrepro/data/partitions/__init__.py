@@ -1,6 +1,5 @@
 """Partitions, one per file: the function of the file's name deals a data set out to clients.
 
-A partition is a pure function of a data set and a random stream. It returns, for each split, the rows of every client;
-`fedrepro.data.preparation` may then cut each client's own samples. `EXAMPLES`: data set → settings with which the contract
-tests deal out its example.
+A pure function of a data set and a random stream returns, for each split, the rows of every client; `preparation` may
+then cut each client's own samples. `EXAMPLES`: data set → settings with which the contract tests deal out its example.
 """

@@ -2,10 +2,8 @@
 
 For each class in turn, shares of its samples are drawn from Dir(α·1) over the clients; the share of a client that
 already holds ≥ N/L samples is set to 0 and the others are scaled up to sum to 1. Everything is redrawn until the
-smallest client has `minimum` samples.
-
-One step is written differently, with the same law: a Dirichlet draw without some coordinates, scaled to sum to 1, is a
-Dirichlet draw over the rest. So the shares are drawn over the open clients only.
+smallest client has `minimum` samples. Here the shares are drawn over the open clients only, with the same law: a
+Dirichlet draw without some coordinates, scaled to sum to 1, is a Dirichlet draw over the rest.
 """
 
 import math
@@ -48,10 +46,8 @@ def deal(
         if best >= minimum:
             owner = np.concatenate([np.repeat(np.arange(clients), held) for held in counts])
             return rows_by_owner(np.concatenate(classes), owner, clients)
-    raise UserError(
-        f"{scheme}: minimum = {minimum}: not reached in {REDRAWS} draws with alpha = {alpha} and {clients} clients; "
-        f"the best draw left the smallest client {best}"
-    )
+    tried = f"not reached in {REDRAWS} draws with alpha = {alpha} and {clients} clients"
+    raise UserError(f"{scheme}: minimum = {minimum}: {tried}; the best draw left the smallest client {best}")
 
 
 def _draw(sizes: np.ndarray, rng: np.random.Generator, clients: int, alpha: float) -> np.ndarray:

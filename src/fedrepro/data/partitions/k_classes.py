@@ -18,10 +18,7 @@ EXAMPLES = {"emnist": {"clients": 50, "classes": 2}}
 def k_classes(
     dataset: Dataset, rng: np.random.Generator, *, clients: int, classes: int, samples: int | None = None
 ) -> Assignment:
-    """samples: per client (default: as many as the scarcest class allows). The rest is not used.
-
-    The data set's own test set is global.
-    """
+    """samples: per client (default: as many as the scarcest class allows), others are unused. Test sets are global."""
     labels = class_labels(dataset, "k_classes")
     check_clients(clients, len(labels), "k_classes")
     if not 1 <= classes <= dataset.outputs:

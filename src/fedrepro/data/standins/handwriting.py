@@ -2,8 +2,7 @@
 
 The characters 0-9, A-Z, a-z (labels 0 … 61, the order of EMNIST by-class and of LEAF) are drawn from matplotlib's
 fonts, white on black, in a box of 20 of the 28 pixels as in MNIST. Small and capital letters have one size, so c and C
-are as hard to tell apart as in the original. Every writer has a font, slant, pen, size, place and noise, drawn once;
-every sample differs a little from its writer's mean.
+are as hard to tell apart as in the original. Every sample differs a little from the habits of its writer.
 
 A glyph is stored as the signed distance to its outline (positive inside), on a grid of three cells per pixel. Any pen
 width is then one threshold, and a batch of samples is one look-up at affinely mapped, wavy coordinates.
@@ -17,16 +16,8 @@ import numpy as np
 
 CHARACTERS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 FONTS = (
-    "DejaVuSans",
-    "DejaVuSansMono",
-    "DejaVuSerif",
-    "DejaVuSerif-Italic",
-    "STIXGeneral",
-    "STIXGeneralItalic",
-    "cmr10",
-    "cmss10",
-    "cmti10",
-    "cmtt10",
+    *("DejaVuSans", "DejaVuSansMono", "DejaVuSerif", "DejaVuSerif-Italic", "STIXGeneral", "STIXGeneralItalic"),
+    *("cmr10", "cmss10", "cmti10", "cmtt10"),
 )
 SIDE, BOX = 28, 20  # pixels: the image, and the longer side of a character in it
 FINE = 3  # cells of a stored glyph per pixel
@@ -35,8 +26,10 @@ STEP = 1 / 16  # pixels: unit of a stored distance
 CHUNK = 256  # samples at a time: their coordinates fit into the processor's cache
 
 
-def handwriting(rng: np.random.Generator, samples: int, classes: int, writers: int) -> tuple[np.ndarray, np.ndarray]:
-    """x uint8 [n, 1, 28, 28], y int64 [n] in random order; classes and writers as even as n allows."""
+def handwriting(
+    rng: np.random.Generator, samples: int, classes: int, writers: int, **_: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """x uint8 [n, 1, 28, 28] (any other form is ignored), y int64 [n] in random order, as even as n allows."""
     y = rng.permutation(np.arange(samples) % classes)
     writer = rng.permutation(np.arange(samples) % min(writers, samples))
     return written(rng, y, writer), y
@@ -46,8 +39,7 @@ def written(rng: np.random.Generator, y: np.ndarray, writer: np.ndarray) -> np.n
     """x uint8 [n, 1, 28, 28]: character y[i] written by writer[i] (0, 1, …)."""
     hands = _hands(rng, int(writer.max(initial=0)) + 1)
     x = np.empty((len(y), 1, SIDE, SIDE), dtype=np.uint8)
-    for start in range(0, len(y), CHUNK):
-        rows = slice(start, start + CHUNK)
+    for rows in (slice(start, start + CHUNK) for start in range(0, len(y), CHUNK)):
         x[rows, 0] = _draw(rng, y[rows], {name: value[writer[rows]] for name, value in hands.items()})
     return x
 
@@ -88,8 +80,7 @@ def _draw(rng: np.random.Generator, y: np.ndarray, hand: dict[str, np.ndarray]) 
     a, b, c, d = ((cos + slant * sin) / width, (slant * cos - sin) / width, sin / height, cos / height)
     across = _cell(a[:, None] * dc, b[:, None] * dr + _waves(rng, hand))
     down = _cell(c[:, None] * dc + _waves(rng, hand), d[:, None] * dr)
-    usual = rng.random(n) < 0.8
-    font = np.where(usual, hand["fonts"][:, 0], hand["fonts"][:, 1])
+    font = np.where(rng.random(n) < 0.8, hand["fonts"][:, 0], hand["fonts"][:, 1])
     cell = down * GRID + across + ((font * len(CHARACTERS) + y) * GRID * GRID).astype(np.int32)[:, None, None]
     # Ink inside the outline, widened by the pen and softened by the blur.
     gain = hand["ink"] / hand["blur"]
