@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from fedrepro.core import progress as progress_module
+from fedrepro.core import rounds as progress_module
 from fedrepro.core.rounds import Progress
 
 
