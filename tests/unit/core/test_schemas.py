@@ -8,7 +8,7 @@ import sys
 import pytest
 import yaml
 
-from fedrepro.core.located import read_located
+from fedrepro.core.expansion import read_located
 from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError
 from fedrepro.files import ROOT, read_yaml
