@@ -19,6 +19,7 @@ from torch import Tensor
 from fedrepro.core.params import inside_transform
 
 READ_AHEAD = 32  # steps
+Rng = np.random.Generator
 
 
 class Samples(NamedTuple):
@@ -192,9 +193,7 @@ class LocalWork:
         per_epoch = 1 if self.batch is None else max(1, -(-size // self.batch))
         return (self.steps if self.steps is not None else (self.epochs or 0) * per_epoch), per_epoch
 
-    def draw(
-        self, holdings: Holdings, clients: Iterable[int], round: int, rng: np.random.Generator
-    ) -> dict[int, Batches]:
+    def draw(self, holdings: Holdings, clients: Iterable[int], round: int, rng: Rng) -> dict[int, Batches]:
         """Each client's batches, one client after the other from one stream."""
         assert self.batch is not None  # a full batch is not drawn
         if self.poisson:
@@ -202,9 +201,7 @@ class LocalWork:
         one = self._draw_nearest if self.nearest else self._draw_passes
         return {k: one(holdings, k, self.batch, round, rng) for k in clients}
 
-    def _draw_passes(
-        self, holdings: Holdings, client: int, batch: int, round: int, rng: np.random.Generator
-    ) -> Batches:
+    def _draw_passes(self, holdings: Holdings, client: int, batch: int, round: int, rng: Rng) -> Batches:
         """A fresh permutation of the client's rows per epoch; a short last batch is padded."""
         rows = holdings.of(client)
         steps, per_epoch = self.steps_for(len(rows))
@@ -220,9 +217,7 @@ class LocalWork:
             weight = torch.from_numpy(mask).to(holdings.samples.dtype)
         return Batches(round, steps, per_epoch, holdings.samples, index, weight)
 
-    def _draw_nearest(
-        self, holdings: Holdings, client: int, batch: int, round: int, rng: np.random.Generator
-    ) -> Batches:
+    def _draw_nearest(self, holdings: Holdings, client: int, batch: int, round: int, rng: Rng) -> Batches:
         """As many batches as in passes, none short: random samples, each with its nearest neighbours."""
         rows = torch.from_numpy(holdings.of(client))
         steps, per_epoch = self.steps_for(len(rows))
@@ -234,7 +229,7 @@ class LocalWork:
         return Batches(round, steps, per_epoch, holdings.samples, index)
 
     def _draw_poisson(
-        self, holdings: Holdings, clients: Iterable[int], batch: int, round: int, rng: np.random.Generator
+        self, holdings: Holdings, clients: Iterable[int], batch: int, round: int, rng: Rng
     ) -> dict[int, Batches]:
         """Batches of random size, padded to one width for all clients, so that these can be stacked."""
         drawn = {}
@@ -256,7 +251,7 @@ class LocalWork:
         return batches
 
 
-def _distinct(total: int, count: int, draws: int, rng: np.random.Generator) -> np.ndarray:
+def _distinct(total: int, count: int, draws: int, rng: Rng) -> np.ndarray:
     """Lines of `count` different numbers below `total`, in random order: [draws, count]."""
     if total <= 8 * count * count:
         return np.argsort(rng.random((draws, total)), axis=1)[:, :count]
