@@ -2,9 +2,9 @@
 
 The server ascends in λ, λ_k ← λ_k + γ F_k(w), projected onto the simplex, and the devices descend in w, weighed by λ.
 
-Choices, since the thesis names neither: FedAvg's local steps stand for the gradient, and where some of the devices are
-sampled the average is over these with λ scaled to sum to 1 (FedAvg's own weights, should all of their λ be zero), and
-only their λ ascends. λ starts at p_k. The last iterate is returned; Mohri et al. prove their rate for the average one.
+Choices, which the thesis leaves open: FedAvg's local steps replace the gradient. If devices are sampled, the average is
+over these with λ scaled to sum to 1 (FedAvg's weights if all of their λ are zero), and only their λ ascends. λ starts
+at p_k. The last iterate is returned; Mohri et al. prove their rate for the average.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from fedrepro.core.params import Params, Uploads, stacked, towards
 @dataclass(frozen=True)
 class AFL(FedAvg):
     sends_loss: ClassVar[bool] = True
-    gamma: float = not_negative(0.1, "the step of λ must not be negative")  # step of λ
+    gamma: float = not_negative(0.1, "the step of λ must not be negative")
 
     label: ClassVar[str] = "AFL"
     server_only: ClassVar[frozenset[str]] = frozenset(["gamma"])

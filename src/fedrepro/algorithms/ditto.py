@@ -1,12 +1,12 @@
-"""Ditto (Li et al. 2021, Algorithm 1): beside FedAvg's model w, every client keeps a model v of its own near it.
+"""Ditto (Li et al. 2021, Algorithm 1): besides FedAvg's model w, every client keeps its own model v near it.
 
 On the same batches, both from the server's w: FedAvg's local steps, which are uploaded, and
 
     v ← v − lr (∇F_k(v) + λ (v − w)),
 
-which never leaves the client and is what the client uses. λ = 0 is local training, a large λ ties v to w. The thesis
-(§3.6.2) describes w as trained first and v afterwards; here they go side by side, as in Ditto's box and its code, with
-one step length for both. A client that is not asked keeps its v.
+which stays at the client and is its model. λ = 0 is local training, a large λ ties v to w. The thesis (§3.6.2) trains w
+first and v afterwards; here both are trained together, as in Ditto's box and code, with one step length. A client that
+is not sampled keeps its v.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """FedAvg (McMahan et al. 2017, Algorithm 1): clients run SGD from the server's model, the server averages.
 
-The weights of the average are the engine's: p_k over all clients; where a part of them is sampled, a plain
-average if they were drawn with probability p_k, or K/|S| · p_k if they were drawn uniformly (thesis, Remark 4).
+The engine sets the weights: p_k over all clients; of sampled ones a plain average if drawn with probability p_k, and
+K/|S| · p_k if drawn uniformly (thesis, Remark 4).
 """
 
 from dataclasses import dataclass
@@ -35,15 +35,14 @@ class FedAvg(Algorithm):
         return {**state, "w": weighted_sum(uploads, cohort.weights)}
 
     def direction(self, task: Task, w: Params, batch: Batch, w_server: Params) -> Params:
-        """What a local step goes against: ∇F_k(w)."""
+        """The direction that a local step descends: ∇F_k(w)."""
         return task.gradient(w, batch)
 
     def step(self, batches: Batches, t: int) -> float | Tensor:
-        """The length of the local step t (counted from 0) of a round; batches know their round and epoch."""
+        """The length of local step t (from 0) of a round."""
         return self.rate(batches.round)
 
     def rate(self, round: int) -> float | Tensor:
-        """lr · decay^round."""
-        # In a grid over the decay it is a tensor, which must not decide; a constant step is not computed anew.
+        """lr · decay^round; in a grid over the decay a tensor, which must not be compared."""
         constant = isinstance(self.decay, float) and self.decay == 1.0
         return self.lr if constant else self.lr * self.decay**round

@@ -1,6 +1,4 @@
-"""FedAvg with devices that come too late (thesis App. C.3): the last `newcomers` devices take no part in training
-and use the server's model as it is. Without newcomers this is FedAvg.
-"""
+"""FedAvg with late devices (thesis App. C.3): the last `newcomers` devices do not train and use the server's model."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

@@ -4,9 +4,9 @@ The devices' updates are scaled to length one, u_k, and the server goes along d 
 
     λ = argmin ‖Σ λ_k u_k‖²  subject to  λ ≥ 0, Σ λ_k = 1, |λ_k − w_k| ≤ epsilon,
 
-w_k being FedAvg's weights (the paper's 1/n): a quadratic programme, solved by scipy's sequential quadratic programming.
-epsilon = 0 keeps FedAvg's weights. Choice: after the normalisation a length is needed, which the paper tunes; here it
-is server_lr times the mean length of the updates, so that equal lengths and epsilon = 0 are FedAvg.
+where w_k are FedAvg's weights (the paper's 1/n), by scipy's sequential quadratic programming. epsilon = 0 keeps
+FedAvg's weights. Choice: the length of the step, which the paper tunes, is server_lr times the mean length of the
+updates, so that equal lengths and epsilon = 0 give FedAvg.
 """
 
 from dataclasses import dataclass

@@ -6,10 +6,10 @@ Node i keeps a dual λ_i and is sent x₀. It takes Q gradient steps on its augm
 
 then λ_i ← λ_i + ηγ(x_i − x₀), and uploads x_i + λ_i/γ; the server moves by η towards their mean. γ is 1/η of FedPD.
 
-Where the paper disagrees with itself: the box has the opposite sign of (4) and then descends, (4) is used; (14) lacks
-the 1/γ of the box; the box's q = 0 … Q runs Q + 1 steps, Q are taken. Its p (skipped communication) is never used.
-Deviation: FedPD's authors go on from the node's own x_i (`start: own`); Algorithm 2 starts from x₀ (`start: server`),
-as do all methods here, so that they differ in one thing at a time. Models are flat vectors [P] inside.
+Contradictions in the paper: the box has the opposite sign of (4) and then descends, (4) is used; (14) lacks the 1/γ of
+the box; the box's q = 0 … Q runs Q + 1 steps, Q are taken. Its p (skipped communication) is never used. Deviation:
+FedPD's authors continue from the node's own x_i (`start: own`); Algorithm 2 starts from x₀ (`start: server`), as do all
+methods here, so that they differ in one thing at a time. Models are flat vectors [P] inside.
 """
 
 import itertools
@@ -43,16 +43,13 @@ class FedPD(Algorithm):
     gamma: float = positive(1.0)  # γ
     server_step: float = positive(1.0)  # η
     start: str = one_of("server", "server", "own")  # of a round's steps: server (x₀) or own (the node's last x_i)
-    #: Q, where it is less than the batches that the experiment draws
+    #: Q, if less than the batches that the experiment draws
     local_steps: int | None = limited(None, lambda v: v >= 1, "at least one step is needed")
     ridge: float = not_negative(0.0)  # F_i + ridge/2 ‖x‖², for Theorem 5.2, which needs a loss that grows at infinity
     record_every: int = not_negative(0, "must not be negative (0: never)")  # rounds between the numbers of `metrics`
 
     server_only = frozenset(["record_every"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "gamma": 0.5}, {"lr": 0.1, "start": "own"}))
-
-    def init(self, problem: Problem, w: Params) -> State:
-        return {"w": w}
 
     def init_client(self, problem: Problem, client: int, w: Params) -> Any:
         x = w.flatten()
@@ -63,7 +60,7 @@ class FedPD(Algorithm):
         x, clipped = self.oracle(task, message, x0, local, batches)
         dual = dual + self.server_step * self.gamma * (x - x0)
         local = {"dual": dual} | ({"x": x} if self.start == "own" else {})
-        size = x0.new_tensor(batches.size or 0.0)  # of a Poisson batch, expected: the privacy account wants it
+        size = x0.new_tensor(batches.size or 0.0)  # expected size of a Poisson batch, for the privacy account
         return {"x0": x + dual / self.gamma, "dual": dual, "clipped": clipped, "batch": size}, local
 
     def oracle(self, task: Task, shape: Params, x0: Tensor, local: Any, batches: Batches) -> tuple[Tensor, Tensor]:
@@ -88,7 +85,7 @@ class FedPD(Algorithm):
         return x - self.lr * h
 
     def collect(self, found: Tensor, x: Tensor, q: int) -> Tensor:
-        """What the oracle would return if step q, which led to x, were its last."""
+        """The oracle's result if step q, which led to x, were its last."""
         return x
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
@@ -103,7 +100,7 @@ class FedPD(Algorithm):
         return {"w": w.unflatten(x0), "duals": uploaded["dual"], **means}
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterable[Metric]:
-        """How far it is from a fixed point, where λ_i + ∇F_i(x₀) = 0 for every node and Σ λ_i = 0."""
+        """Distance from a fixed point, where λ_i + ∇F_i(x₀) = 0 for every node and Σ λ_i = 0."""
         if not self.record_every or round % self.record_every or round == 0:
             return
         nodes = range(len(problem.federation))

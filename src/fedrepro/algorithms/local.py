@@ -1,7 +1,5 @@
-"""Local training: every client runs SGD on its own data and nothing is shared.
-
-The server's model is the weighted average of what the clients last sent, for reference only.
-"""
+"""Local training: every client runs SGD on its own data and nothing is shared. The server's model, the weighted average
+of the clients' last ones, is for reference only."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,11 +1,11 @@
 """q-FFL, solved by q-FedAvg (Li, Sanjabi, Beirami, Smith 2020, Algorithm 2): devices with a large loss weigh more.
 
-With L = 1/η standing for the Lipschitz constant, and F_k at the server's model,
+With L = 1/η for the Lipschitz constant, and F_k at the server's model,
 
     Δw_k = L (w − w_k),  Δ_k = F_k^q Δw_k,  h_k = q F_k^{q−1} ‖Δw_k‖² + L F_k^q,  w ← w − Σ Δ_k / Σ h_k.
 
-q = 0 is FedAvg. The sums are weighted as FedAvg's average is, which is plain where clients are drawn by p_k. The
-authors' code adds 1e-10 to the losses, and so does this.
+q = 0 is FedAvg. The sums are weighted like FedAvg's average (plain if clients are drawn by p_k). The authors' code adds
+1e-10 to the losses, and so does this.
 """
 
 from dataclasses import dataclass

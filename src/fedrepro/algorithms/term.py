@@ -1,11 +1,10 @@
 """TERM between devices (Li, Beirami, Sanjabi, Smith 2021, tilted empirical risk minimisation): 1/t log Σ p_k e^{tF_k}.
 
 The gradient weighs device k by e^{tF_k}/Σ_j p_j e^{tF_j}, so a device with a large loss counts more; t → 0 is FedAvg.
-Of the sum only the sampled devices are known, and it is followed by E ← ½E + ½ Σ_{k∈S} p_k e^{tF_k}, as the authors'
-code does (kept as a logarithm). The server moves by Σ_k p_k e^{tF_k}/E · (w_k − w).
-
-Deviations from that code: it starts E at 0, which doubles the first step, and averages plainly what is already divided
-by the number of devices; here E starts at the first round's sum, and the weights are those of the formula.
+The sum is known for the sampled devices only and tracked by E ← ½E + ½ Σ_{k∈S} p_k e^{tF_k}, as in the authors' code
+(kept as a logarithm). The server moves by Σ_k p_k e^{tF_k}/E · (w_k − w). Deviations from that code: it starts E at 0,
+which doubles the first step, and divides twice by the number of devices; here E starts at the first round's sum, and
+the weights are those of the formula.
 """
 
 import math
@@ -43,5 +42,5 @@ class TERM(FedAvg):
         return {**state, "w": towards(state["w"], models, (log_weights - log_mean).exp()), "log_mean": log_mean}
 
     def tilted(self, state: State, losses: Tensor, cohort: Cohort) -> tuple[State, Tensor]:
-        """The losses that the tilt works on: each device's own."""
+        """The losses to tilt: each device's own."""
         return state, losses

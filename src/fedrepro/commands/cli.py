@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.core import parts
-from fedrepro.core.located import Located
+from fedrepro.core.expansion import Located
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import ROOT, read_yaml

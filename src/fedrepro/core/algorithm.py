@@ -1,8 +1,7 @@
-"""What an algorithm is: hyper-parameters, and three functions in the order of the papers' boxes.
+"""Algorithms: hyper-parameters, and three functions in the order of the papers' boxes.
 
-`init` makes the server's state, `client_update` is what one client does with the server's message,
-`server_update` is what the server does with the clients' uploads. The loop over rounds, client sampling,
-evaluation, logging, checkpoints and divergence are the engine's (`fedrepro.core.rounds`).
+`init` makes the server's state, `client_update` turns the server's message into one client's upload, `server_update`
+turns the uploads into the next state. The engine (`fedrepro.core.rounds`) does everything else.
 """
 
 from __future__ import annotations
@@ -31,48 +30,43 @@ class Problem:
     task: Task
     federation: Federation
     weights: np.ndarray
-    steps: int  # local gradient steps in a round, of the client with most of them
-    initial: Callable[[int], Params] | None = None  # client → an initial model of its own, for methods that want one
-    rounds: int = 1  # of the whole run, for schedules that look ahead
+    steps: int  # local gradient steps per round of the client with most of them
+    initial: Callable[[int], Params] | None = None  # client → an initial model of its own
+    rounds: int = 1  # of the whole run
 
     _whole: dict[int, object] = field(default_factory=dict, repr=False, compare=False)
     _summaries: dict[str, Quadratic] = field(default_factory=dict, repr=False, compare=False)
 
     def whole(self, client: int) -> object:
-        """The client's full batch, or what the task summarises it to; made once."""
+        """The client's full batch or its summary, made once."""
         if client not in self._whole:
             self._whole[client] = self.task.model.summarise(self.federation.train.full_batch(client))
         return self._whole[client]
 
     def summaries(self, split: str) -> Quadratic:
-        """What each client's rows of a split come down to, stacked; for models that summarise, made once."""
+        """The summaries of each client's rows of a split, stacked; made once."""
         if split not in self._summaries:
             holdings = getattr(self.federation, split)
-            each = [
-                self.whole(k) if split == "train" else self.task.model.summarise(holdings.full_batch(k))
-                for k in range(len(holdings))
-            ]
-            self._summaries[split] = Quadratic(*(torch.stack(part) for part in zip(*each, strict=True)))
+            summary = self.whole if split == "train" else lambda k: self.task.model.summarise(holdings.full_batch(k))
+            each = zip(*map(summary, range(len(holdings))), strict=True)
+            self._summaries[split] = Quadratic(*map(torch.stack, each))
         return self._summaries[split]
 
     @cached_property
     def groups(self) -> tuple[list[str], torch.Tensor]:
-        """(names of the groups, s_k [K]); each client its own group where the federation has none."""
+        """(names of the groups, s_k [K]); without groups each client is its own."""
         of = self.federation.groups or tuple(map(str, range(len(self.federation))))
         place = {name: i for i, name in enumerate(dict.fromkeys(of))}
         return list(place), torch.tensor([place[name] for name in of])
 
     @cached_property
     def quadratics(self) -> Quadratic | None:
-        """The clients' full-batch objectives where these are quadratic: H [K, d, d], b [K, d], c [K]; else None."""
-        if not isinstance(self.whole(0), Quadratic):
-            return None
-        whole = [self.whole(k) for k in range(len(self.federation))]
-        return Quadratic(*(torch.stack(part) for part in zip(*whole, strict=True)))
+        """The clients' full-batch objectives if quadratic: H [K, d, d], b [K, d], c [K]; else None."""
+        return self.summaries("train") if isinstance(self.whole(0), Quadratic) else None
 
     @cached_property
     def minimiser(self) -> torch.Tensor | None:
-        """argmin of the plain mean of the clients' objectives where these are quadratic: [d]; else None."""
+        """argmin of the plain mean of the clients' objectives if quadratic: [d]; else None."""
         return None if self.quadratics is None else self.quadratics.minimiser()
 
 
@@ -95,7 +89,7 @@ class Traffic(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """One number that an algorithm wants recorded."""
+    """One number to record."""
 
     metric: str
     value: float
@@ -107,14 +101,12 @@ class Metric(NamedTuple):
 
 def pairs(name: str, matrix: torch.Tensor) -> Iterator[Metric]:
     """A matrix [i, j] as metrics of client i with step j."""
-    for i, line in enumerate(matrix.tolist()):
-        for j, value in enumerate(line):
-            yield Metric(name, value, client=i, step=j)
+    return (Metric(name, v, client=i, step=j) for i, line in enumerate(matrix.tolist()) for j, v in enumerate(line))
 
 
 class Trial(NamedTuple):
-    """How the contract tests run a method: settings that suit any small federation, the cases it can run where it asks
-    for a special model (empty: all of them), and its gradients per client and round where they are not one per batch."""
+    """How the contract tests run a method: settings for any small federation, the cases it can run (empty: all), and
+    its gradients per client and round if not one per batch."""
 
     settings: tuple[Mapping[str, Any], ...] = ({},)
     cases: tuple[str, ...] = ()
@@ -122,7 +114,7 @@ class Trial(NamedTuple):
 
 
 def limited(default: Any, holds: Callable[[Any], bool], rule: str) -> Any:
-    """A hyper-parameter whose value must hold a rule, unless it is None."""
+    """A hyper-parameter whose value must be None or fulfil a rule."""
     return field(default=default, metadata={"holds": holds, "rule": rule})
 
 
@@ -135,7 +127,6 @@ def not_negative(default: float | None, rule: str = "must not be negative") -> A
 
 
 def one_of(default: str, *valid: str) -> Any:
-    """A hyper-parameter that names one of several ways; the first is not always the default."""
     return limited(default, lambda value: value in valid, f"one of {', '.join(valid)}")
 
 
@@ -145,14 +136,10 @@ class Algorithm:
 
     #: hyper-parameters that `client_update` never reads: settings that differ only in them are stacked
     server_only: ClassVar[frozenset[str]] = frozenset()
-    #: exchanges with the server in a round: each is a message, `client_update` and `server_update`
-    exchanges: ClassVar[int] = 1
-    #: whether `client_update` reads `batches.noise`
-    noisy: ClassVar[bool] = False
-    #: False: `init` computes the result and there are no rounds (a centralised fit, a closed form)
-    iterative: ClassVar[bool] = True
-    #: the method's name in figures and tables; without one, the name of its file
-    label: ClassVar[str] = ""
+    exchanges: ClassVar[int] = 1  # per round, each a message, `client_update` and `server_update`
+    noisy: ClassVar[bool] = False  # whether `client_update` reads `batches.noise`
+    iterative: ClassVar[bool] = True  # False: `init` computes the result, without rounds
+    label: ClassVar[str] = ""  # in figures and tables; without one, the name of the file
     trial: ClassVar[Trial] = Trial()
 
     def __post_init__(self) -> None:
@@ -164,41 +151,41 @@ class Algorithm:
 
     @classmethod
     def from_config(cls, hyper: dict[str, Any]) -> Self:
-        """From a config file's values: YAML writes 1 for 1.0."""
+        """From the values of a config file, where 1 may mean 1.0."""
         hints = get_type_hints(cls)
         return cls(**{k: float(v) if hints[k] is float else v for k, v in hyper.items()})
 
     def resolve(self, problem: Problem) -> Self:
-        """The algorithm with what depends on the data filled in (a step as a fraction of its largest value, …)."""
+        """The algorithm with values that depend on the data (a step as a fraction of its largest value, …)."""
         return self
 
     def init(self, problem: Problem, w: Params) -> State:
-        """The server's state before the first round, from the common initial model."""
+        """The server's initial state, from the common initial model."""
         return {"w": w}
 
     @classmethod
     def init_all(cls, runs: Sequence[tuple[Self, Problem, Params]]) -> list[State]:
-        """`init` of all replicates of a job; for methods that compute several at once."""
+        """`init` of all replicates of a job, for methods that compute several at once."""
         return [algorithm.init(problem, w) for algorithm, problem, w in runs]
 
     def participants(self, state: State, clients: np.ndarray) -> np.ndarray:
-        """Those of the sampled clients that can be reached."""
+        """The sampled clients that can be reached."""
         return clients
 
     def survey(self, problem: Problem, state: State) -> tuple[State, Traffic]:
-        """What the server asks of all clients before a round, sampled or not, and what that sends; most ask nothing."""
+        """The state after asking all clients, sampled or not, before a round, and the bytes of that."""
         return state, Traffic()
 
     def message(self, state: State, client: int) -> Any:
-        """What the server sends to a client. One object for all clients is not copied."""
+        """The server's message to a client. One object for all clients is not copied."""
         return state["w"]
 
     def messages(self, state: State, clients: np.ndarray) -> Iterable[Any]:
-        """`message` of each of the clients. A method overrides this one instead where it cuts all of them at once."""
+        """`message` of each client; for methods that make all of them at once."""
         return (self.message(state, k) for k in clients.tolist())
 
     def init_client(self, problem: Problem, client: int, w: Params) -> Any:
-        """A client's own state, kept between rounds; None where the method has none."""
+        """A client's own state, kept between rounds; None if the method has none."""
         return None
 
     def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
@@ -210,20 +197,20 @@ class Algorithm:
         raise NotImplementedError
 
     def model(self, state: State, local: Any, client: int) -> Params:
-        """The model that a client would use now."""
+        """The model in use at a client."""
         w: Params = state["w"]
         return w
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterable[Metric]:
-        """Numbers of the method's own, recorded after initialisation (round 0) and after every round."""
+        """The method's own numbers, recorded after initialisation (round 0) and after every round."""
         return ()
 
     def client_metrics(self, problem: Problem, local: Any, client: int) -> Iterable[Metric]:
-        """Numbers of a client's own, from what it keeps; recorded with its losses (`evaluate.clients`)."""
+        """A client's own numbers, from its state; recorded with its losses (`evaluate.clients`)."""
         return ()
 
     def noise_width(self, parameters: int) -> int:
-        """Random numbers per step, for a `noisy` method that does not want one per parameter."""
+        """Random numbers per step of a `noisy` method."""
         return parameters
 
     def require(self, condition: bool, key: str, rule: str) -> None:
@@ -234,8 +221,8 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Predictor(Algorithm):
-    """A method whose result is no model of the task's: a centralised predictor."""
+    """A centralised predictor, whose result is no model of the task."""
 
     def assess(self, problem: Problem, state: State, split: str) -> Assessment | None:
-        """The assessment of all clients on a split; None: the split is not evaluated."""
+        """Of all clients on a split; None: the split is not evaluated."""
         raise NotImplementedError

@@ -1,8 +1,8 @@
 """Round checkpoints: a job that is killed at any moment resumes and ends with the same bytes.
 
-A checkpoint is one file, named by the hash of the job's config and code, holding a SHA-256 of its payload and
-then the payload. It is written under a temporary name and renamed; one that does not verify is ignored with a
-message. The payload is tensors, numbers, strings, lists and dicts only and is read with `weights_only`.
+A checkpoint is one file, named by the hash of the job's config and code: a SHA-256, then the payload (tensors, numbers,
+strings, lists and dicts only, read with `weights_only`). It is written atomically; a damaged one is ignored with a
+message.
 """
 
 import hashlib
@@ -22,12 +22,10 @@ _PARAMS = "__params__"
 
 
 class Checkpoint:
-    """Save at most every `seconds` seconds, load what is there."""
+    """Is due every `seconds` seconds."""
 
     def __init__(self, path: Path, seconds: float = 10.0, say: Callable[[str], None] = lambda text: None):
-        self.path = Path(path)
-        self.seconds = seconds
-        self.say = say
+        self.path, self.seconds, self.say = Path(path), seconds, say
         self._last = time.monotonic()
 
     def due(self) -> bool:
@@ -41,12 +39,11 @@ class Checkpoint:
         self._last = time.monotonic()
 
     def load(self) -> dict[str, Any] | None:
-        """The payload, or None where there is none or it is damaged."""
+        """The payload; None if there is no checkpoint or it is damaged."""
         if not self.path.exists():
             return None
         raw = self.path.read_bytes()
-        digest, body = raw[:32], raw[32:]
-        if hashlib.sha256(body).digest() != digest:
+        if hashlib.sha256(body := raw[32:]).digest() != raw[:32]:
             why = "is damaged"
         else:
             try:
@@ -58,7 +55,7 @@ class Checkpoint:
         return None
 
     def remove(self) -> None:
-        """Also what a killed job left half written."""
+        """Also the unfinished file of a killed job."""
         for path in (self.path, *self.path.parent.glob(f".{self.path.name}.*")):
             path.unlink(missing_ok=True)
 
@@ -75,9 +72,5 @@ def _encode(tree: Any) -> Any:
 
 def _decode(tree: Any) -> Any:
     if isinstance(tree, dict):
-        if _PARAMS in tree:
-            return Params(tree[_PARAMS])
-        return {k: _decode(v) for k, v in tree.items()}
-    if isinstance(tree, list):
-        return [_decode(v) for v in tree]
-    return tree
+        return Params(tree[_PARAMS]) if _PARAMS in tree else {k: _decode(v) for k, v in tree.items()}
+    return [_decode(v) for v in tree] if isinstance(tree, list) else tree

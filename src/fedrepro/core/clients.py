@@ -1,10 +1,9 @@
 """Run `client_update` for many clients: one after the other, or all at once under `torch.func.vmap`.
 
-`works` lists a round's clients of all replicates (settings × seeds). The loop keeps one model resident and
-yields results one by one, so that an average needs no copy of all models. `vmap` stacks clients that take the
-same number of steps (ragged sizes fall into groups, no step is wasted), also those of settings that differ in
-real-valued hyper-parameters only. The two differ in the last bits of a float; which one runs is declared with
-the model (`fedrepro.core.model`).
+`works` lists a round's clients of all replicates (settings × seeds). The loop yields results one by one, so that an
+average needs no copy of all models. `vmap` stacks clients with the same number of steps (ragged sizes form groups),
+also across settings that differ in real-valued hyper-parameters only. The two differ in the last bits of a float; the
+model declares which one runs (`fedrepro.core.model`).
 """
 
 from __future__ import annotations
@@ -29,12 +28,9 @@ from fedrepro.core.task import Task
 if TYPE_CHECKING:
     from fedrepro.core.algorithm import Algorithm
 
-#: bytes that are stacked at a time, of parameters and activations; a larger round is cut into chunks
-CHUNK_BYTES = 128 * 2**20
-#: bytes of activations that convolutions keep for the gradient, per byte of an image
-KEPT_OF_AN_IMAGE = 32
-#: the largest mini-batches of a round that are read beforehand for all clients; larger ones are read step by step
-READY_BYTES = 64 * 2**20
+CHUNK_BYTES = 128 * 2**20  # of parameters and activations per stack; a larger round is cut into chunks
+KEPT_OF_AN_IMAGE = 32  # bytes of activations that convolutions keep for the gradient, per byte of an image
+READY_BYTES = 64 * 2**20  # mini-batches of a round above this size are read step by step, not beforehand
 _STACKED = object()  # stands for a tensor in a structure
 
 
@@ -48,13 +44,13 @@ class Work(NamedTuple):
 
 
 class Results:
-    """A round's results in the order of the works, handed out to one replicate after the other."""
+    """A round's results in the order of the works, taken by one replicate after the other."""
 
     def __init__(self, each: Iterator[tuple[Any, Any]], stacked: tuple[Any, Any] | None = None):
         self._each, self._stacked, self._next = each, stacked, 0
 
     def take(self, clients: Sequence[int], local: dict[int, Any]) -> Uploads[Any]:
-        """The uploads of the next `clients`; their new states go into `local` (where the method has any)."""
+        """The uploads of the next `clients`; their new states, if any, go into `local`."""
         start, self._next = self._next, self._next + len(clients)
         if self._stacked is None:
             return Uploads(self._one_by_one(clients, local))
@@ -72,14 +68,13 @@ class Results:
 
 
 def run_loop(task: Task, works: Sequence[Work]) -> Results:
-    """One client after the other, each computed when its result is asked for."""
+    """One client after the other, each computed when its result is taken."""
     return Results(w.algorithm.client_update(task, w.message, w.local, w.batches) for w in works)
 
 
 @dataclass
 class Vmap:
-    """The vectorised strategy. Full batches are the same every round, so their shapes and the last round's stacks of
-    them are kept."""
+    """The vectorised strategy. Full batches recur every round: their shapes and the last round's stacks are kept."""
 
     _whole: dict[tuple[int, ...], Any] = field(default_factory=dict)
     _used: set[tuple[int, ...]] = field(default_factory=set)
@@ -105,11 +100,10 @@ class Vmap:
 
     def _stacked(self, task: Task, works: Sequence[Work]) -> tuple[Any, Any]:
         """(uploads, local states) of works of one shape, with the clients as first axis."""
-        first = works[0]
         hyper = _differing(works, like=next(task.model.parameters()))
         message, message_axes = _stack([w.message for w in works])
         local, local_axes = _stack([w.local for w in works])
-        batches = first.batches
+        batches = works[0].batches
         whole = self._stack_whole(works) if batches.whole is not None else None
         index = None if batches.index is None else _stack([w.batches.index for w in works], always=True)[0]
         weight = None if batches.weight is None else _stack([w.batches.weight for w in works], always=True)[0]
@@ -123,7 +117,7 @@ class Vmap:
             hyper: Any, message: Any, local: Any, whole: Any, index: Any, weight: Any, ready: Any, noise: Any
         ) -> list[Tensor]:
             mine = dataclasses.replace(batches, whole=whole, index=index, weight=weight, ready=ready, noise=noise)
-            result = _with(first.algorithm, hyper).client_update(task, message, local, mine)
+            result = _with(works[0].algorithm, hyper).client_update(task, message, local, mine)
             leaves, spec = _pytree.tree_flatten(result)
             structure[:] = [spec, [_STACKED if isinstance(leaf, Tensor) else leaf for leaf in leaves]]
             return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
@@ -138,7 +132,7 @@ class Vmap:
     def _stack_whole(self, works: Sequence[Work]) -> Any:
         key = tuple(id(w.batches.whole) for w in works)
         if key not in self._whole:
-            # the batches are kept beside their stack: an id is unique only while its object lives
+            # the batches are kept with their stack: an id is unique only while its object lives
             whole = [w.batches.whole for w in works]
             self._whole[key] = (_stack(whole, always=True)[0], whole)
         self._used.add(key)
@@ -148,13 +142,13 @@ class Vmap:
 class _Shapes:
     """What two works must share to be stacked: code, structure, hyper-parameters that are not real numbers.
 
-    Computed once per object of a round, since thousands of works share algorithm, message and data; for full batches
-    once for all rounds, in `whole`, which keeps the batch too: an id is unique only while its object lives.
+    Computed once per object and round; for full batches once for all rounds, in `whole`, which keeps the batch too: an
+    id is unique only while its object lives.
     """
 
     def __init__(self, whole: dict[int, tuple[Any, Any]]):
-        self.seen: dict[int, Any] = {}
         self.whole = whole
+        self.seen: dict[int, Any] = {}
 
     def __call__(self, work: Work) -> tuple[Any, ...]:
         message, local = work.message, work.local
@@ -167,18 +161,14 @@ class _Shapes:
 
     def _batches(self, b: Batches) -> tuple[Any, ...]:
         index = None if b.index is None else (tuple(b.index.shape), id(b.samples), b.weight is None)
-        return b.round, b.exchange, b.steps, b.steps_per_epoch, b.size, index, self._of_whole(b.whole)
-
-    def _of_whole(self, whole: Any) -> Any:
-        if id(whole) not in self.whole:
-            self.whole[id(whole)] = whole, _sizes(whole)
-        return self.whole[id(whole)][1]
+        if id(b.whole) not in self.whole:
+            self.whole[id(b.whole)] = b.whole, _sizes(b.whole)
+        return b.round, b.exchange, b.steps, b.steps_per_epoch, b.size, index, self.whole[id(b.whole)][1]
 
     def _once(self, look: Callable[[Any], Any], thing: Any) -> Any:
-        key = id(thing)
-        if key not in self.seen:
-            self.seen[key] = look(thing)
-        return self.seen[key]
+        if id(thing) not in self.seen:
+            self.seen[id(thing)] = look(thing)
+        return self.seen[id(thing)]
 
 
 def _static(algorithm: Algorithm) -> tuple[Any, ...]:
@@ -188,7 +178,7 @@ def _static(algorithm: Algorithm) -> tuple[Any, ...]:
 
 
 def _sizes(tree: Any) -> Any:
-    """The shapes of a tree's tensors, and whatever else is in it."""
+    """The shapes of a tree's tensors, and its other values."""
     if isinstance(tree, Tensor):
         return tuple(tree.shape)
     if isinstance(tree, dict):
@@ -205,9 +195,8 @@ def _differing(works: Sequence[Work], like: Tensor) -> dict[str, Tensor]:
         return {}
     first = works[0].algorithm
     names = [f.name for f in dataclasses.fields(first) if isinstance(getattr(first, f.name), float)]
-    names = [n for n in names if n not in first.server_only]
-    names = [n for n in names if len({getattr(a, n) for a in algorithms.values()}) > 1]
-    return {n: like.new_tensor([getattr(w.algorithm, n) for w in works]) for n in names}
+    differs = {n: n not in first.server_only and len({getattr(a, n) for a in algorithms.values()}) > 1 for n in names}
+    return {n: like.new_tensor([getattr(w.algorithm, n) for w in works]) for n in names if differs[n]}
 
 
 def _with(algorithm: Algorithm, hyper: dict[str, Tensor]) -> Algorithm:
@@ -222,8 +211,7 @@ def _with(algorithm: Algorithm, hyper: dict[str, Tensor]) -> Algorithm:
 
 def _chunk(work: Work) -> int:
     """How many clients like this one are stacked at a time."""
-    leaves = [v for v in _pytree.tree_leaves(work.message) if isinstance(v, Tensor)]
-    size = sum(v.nbytes for v in leaves)
+    size = sum(v.nbytes for v in _pytree.tree_leaves(work.message) if isinstance(v, Tensor))
     index, samples = work.batches.index, work.batches.samples
     if index is not None and samples is not None and samples.x.dim() > 2:
         size += KEPT_OF_AN_IMAGE * index.shape[-1] * samples.x[0].numel() * samples.dtype.itemsize
@@ -231,16 +219,16 @@ def _chunk(work: Work) -> int:
 
 
 def _axes(tree: Any) -> Any:
-    """0 for every tensor of a stacked tree, None for what is not a tensor."""
+    """0 for every tensor of a stacked tree, None for other values."""
     return _pytree.tree_map(lambda leaf: 0 if isinstance(leaf, Tensor) else None, tree)
 
 
 def _stack(trees: Sequence[Any], always: bool = False) -> tuple[Any, Any]:
-    """(trees of tensors stacked along a new first axis, the axes for vmap). One shared tree is not copied."""
+    """(trees stacked along a new first axis, the axes for vmap). One shared tree is not copied."""
     unique = {id(t): t for t in trees}
     if len(unique) == 1 and not always:
         return trees[0], None
-    if all(isinstance(t, Tensor) for t in unique.values()):  # maybe thousands of small ones: do not look into each
+    if all(isinstance(t, Tensor) for t in unique.values()):  # often thousands of small ones: flattening takes long
         return torch.stack(tuple(trees)), 0
     leaves, spec = zip(*(_pytree.tree_flatten(t) for t in unique.values()), strict=True)
     stacked = [torch.stack(c) if isinstance(c[0], Tensor) else c[0] for c in zip(*leaves, strict=True)]
@@ -257,7 +245,7 @@ def _slice(tree: Any, start: int, stop: int) -> Any:
 
 
 def _rows(tree: Any, clients: int) -> Iterator[Any]:
-    """Cut a tree stacked along its tensors' first axis into one tree per client, when the first is asked for."""
+    """A tree stacked along its tensors' first axis as one tree per client."""
     if type(tree) is tuple and all(isinstance(part, Tensor | None) for part in tree):  # as above
         columns = [itertools.repeat(None, clients) if part is None else part.unbind(0) for part in tree]
         yield from zip(*columns, strict=True)
@@ -272,5 +260,4 @@ Strategy = Callable[[Task, Sequence[Work]], Results]
 
 
 def strategy(name: StrategyName) -> Strategy:
-    """The named way to run a round's clients."""
     return run_loop if name == "loop" else Vmap()

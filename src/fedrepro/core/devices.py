@@ -1,8 +1,7 @@
-"""Where a training job computes: cuda, mps or the cpu; of several GPUs of one machine, one a job.
+"""Where a training job computes: cuda, mps or the cpu; one GPU per job on a machine with several.
 
-Snakemake's resource `gpu` keeps the number of jobs at the number of GPUs; which of them a job gets is settled here, by
-a file a GPU that the job holds locked (flock) until it ends, however it ends. On a cluster the scheduler shows a job
-its own GPU only, and there is nothing to settle.
+Snakemake's resource `gpu` limits the jobs to the number of GPUs. Which GPU a job gets is decided here: it holds one
+file per GPU locked (flock) until it ends. On a cluster a job sees only its own GPU.
 """
 
 import fcntl
@@ -16,11 +15,11 @@ import torch
 
 from fedrepro.errors import UserError
 
-_held: list[int] = []  # open files: closing one would end the claim
+_held: list[int] = []  # open files: closing one ends the claim
 
 
 def pick_device(asked: str, say: Callable[[str], None] = lambda text: None) -> torch.device:
-    """`auto` takes cuda, then mps, then the cpu; a device that is asked for and not there is an error by name."""
+    """`auto` takes cuda, then mps, then the cpu; UserError if the device does not exist."""
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if asked == "auto":
         asked = next(name for name in ("cuda", "mps", "cpu") if available[name])
@@ -32,7 +31,7 @@ def pick_device(asked: str, say: Callable[[str], None] = lambda text: None) -> t
 
 
 def claim(count: int, say: Callable[[str], None], folder: Path | None = None, wait: float = 1.0) -> int:
-    """The number of the first GPU that no other job of this machine and user has; waits where all are taken."""
+    """The number of the first GPU that no other job of this user holds on this machine; waits if all are taken."""
     folder = folder or Path(tempfile.gettempdir()) / f"fedrepro-gpus-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid() or folder.is_symlink():

@@ -1,24 +1,158 @@
-"""What the files of a study's experiments come to: `extends`, `without`, `for_each`, `only_for`.
+"""Experiments from a study's files: `extends`, `without`, `for_each`, `only_for`. Every value knows its file and line.
 
 A file `extends` another of its folder: blocks are merged, everything else replaces, and the keys listed under
-`without` are dropped from what is inherited. Files whose names begin with `_` are only extended. A file with
+`without` are dropped from the inherited part. Files whose names begin with `_` are only extended. A file with
 `for_each` is several experiments: every combination of one case per axis, named by `id`. A case gives values, which
 fill `{placeholders}`, and changes, which are merged over the file; `only_for` changes one of the experiments. A scale
-may extend another scale. Nothing is computed: each value stands in a file, and the result knows where.
+may extend another scale. Nothing is computed: each value is written in a file.
 """
 
+from __future__ import annotations
+
 import itertools
+import json
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fedrepro.core.located import PLACEHOLDER, Located, Place, read_located
+import yaml
+
 from fedrepro.core.schemas import schema, validate
 from fedrepro.errors import UserError, nearest
+from fedrepro.files import SafeYaml, parse_yaml
 
-MOST_EXPERIMENTS = 200  # of one file; a larger product is a mistake
+PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+MOST_EXPERIMENTS = 200  # per file; a larger product is a mistake
 SECTIONS = tuple(schema("experiment")["properties"])  # of an experiment, in their order
+
+
+class Place(NamedTuple):
+    """A file, a line of it, and the key there."""
+
+    file: Path
+    line: int
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Located(NamedTuple):
+    """A value with its place. A mapping holds located values; everything else, lists too, is plain."""
+
+    value: Any
+    text: str  # as written; for a mapping "{}" if it is on the line of its key, else ""
+    places: tuple[Place, ...]  # its own, then others where a comment on it may be
+
+    @property
+    def file(self) -> Path:
+        return self.places[0].file
+
+    @property
+    def is_block(self) -> bool:
+        return isinstance(self.value, dict)
+
+    def plain(self) -> Any:
+        return {key: child.plain() for key, child in self.value.items()} if self.is_block else self.value
+
+    def written(self) -> str:
+        """The value as written; empty for a block on lines of its own."""
+        if not (self.is_block and self.text):
+            return self.text
+        return "{" + ", ".join(f"{key}: {child.written()}" for key, child in self.value.items()) + "}"
+
+    def at(self, *keys: object) -> Located:
+        """The value at the end of the way, or the nearest block on it."""
+        node = self
+        for key in keys:
+            if not node.is_block or key not in node.value:
+                break
+            node = node.value[key]
+        return node
+
+    def only(self, keep: Callable[[str], bool]) -> Located:
+        return self._replace(value={key: child for key, child in self.value.items() if keep(key)})
+
+    def merged(self, over: Located, key: str = "") -> Located:
+        """`over` merged over this: blocks are merged, everything else replaces; new keys come last."""
+        if self.is_block is not over.is_block:
+            what = "a block by a value" if self.is_block else "a value by a block"
+            raise UserError(f"{over.file}: {key}: replaces {what}, that of {self.places[0]}")
+        if not self.is_block:
+            return over
+        whole = dict(self.value)
+        for name, child in over.value.items():
+            whole[name] = whole[name].merged(child, f"{key}.{name}".lstrip(".")) if name in whole else child
+        return Located(whole, self.text and over.text, over.places + self.places)
+
+    def without(self, dotted: str, said: str) -> Located:
+        """This without the key, where `*` matches every name; `said` begins the error if the key is missing."""
+        first, _, rest = dotted.partition(".")
+        names = list(self.value) if self.is_block else []
+        if first == "*" and rest:
+            chosen = names = [name for name in names if self.value[name]._has(rest)]
+        else:
+            chosen = [first] if first in names else []
+        if not chosen:
+            raise UserError(f"{said} is not there{nearest(first, names)}")
+        if not rest:
+            return self.only(lambda key: key != first)
+        return self._replace(value=self.value | {name: self.value[name].without(rest, said) for name in chosen})
+
+    def _has(self, dotted: str) -> bool:
+        first, _, rest = dotted.partition(".")
+        return self.is_block and first in self.value and (not rest or self.value[first]._has(rest))
+
+    def filled(self, values: Mapping[str, Located], key: str) -> Located:
+        """This with its placeholders filled; a text that is one placeholder takes the value and its type."""
+        if self.is_block:
+            parts = {name: child.filled(values, f"{key}.{name}") for name, child in self.value.items()}
+            return self._replace(value=parts)
+        if "{" not in self.text:
+            return self
+
+        def value_of(found: re.Match[str]) -> Located:
+            if found[1] not in values:
+                raise UserError(f"{self.file}: {key}: {found[0]} has no value{nearest(found[1], values)}")
+            return values[found[1]]
+
+        def fill(value: Any) -> Any:
+            if isinstance(value, list):
+                return [fill(item) for item in value]
+            if not isinstance(value, str):
+                return value
+            whole = PLACEHOLDER.fullmatch(value)
+            return value_of(whole).value if whole else PLACEHOLDER.sub(lambda found: str(value_of(found).value), value)
+
+        if isinstance(self.value, str) and (whole := PLACEHOLDER.fullmatch(self.value)):
+            return (value := value_of(whole))._replace(places=value.places + self.places)
+        if (filled := fill(self.value)) == self.value:
+            return self
+        return Located(filled, json.dumps(filled, ensure_ascii=False, default=str), self.places)
+
+
+def read_located(path: Path) -> Located:
+    """The file's content, each value with its place."""
+
+    def located(loader: SafeYaml, text: str) -> Located:
+        root, lines = loader.get_single_node(), text.splitlines()
+
+        def locate(node: yaml.Node, line: int, key: str) -> Located:
+            places = (Place(path, line, key),)
+            if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
+                pairs = zip(loader.keys_of(node), node.value, strict=True)
+                found = {name: locate(value, at.start_mark.line + 1, name) for name, (at, value) in pairs}
+                return Located(found, "{}" if node.flow_style else "", places)
+            value, start, end = loader.construct_object(node, deep=True), node.start_mark, node.end_mark
+            one_line = start.line == end.line and start.line < len(lines)
+            return Located(value, lines[start.line][start.column : end.column] if one_line else repr(value), places)
+
+        return Located(None, "", (Place(path, 1, ""),)) if root is None else locate(root, 1, "")
+
+    found: Located = parse_yaml(path, located)
+    return found
 
 
 class Expanded(NamedTuple):
@@ -30,7 +164,7 @@ class Expanded(NamedTuple):
     tree: Located
 
     def said_in(self, *way: object) -> str:
-        """The file in which the value at the end of the way stands; with the name, where a file has several."""
+        """The file with the value at the end of the way; with the experiment's name if the file has several."""
         return f"{self.tree.at(*way).file}{'' if self.name == self.path.stem else f' ({self.name})'}"
 
 
@@ -103,7 +237,7 @@ def _chain(name: str, get: Callable[[str], Located], known: Collection[str], key
 
 
 def _cases(axis: str, cases: Located) -> Iterator[tuple[str, dict[str, Located], Located]]:
-    """(key, values, changes) of every case of an axis; the case's name is a value, too."""
+    """(key, values, changes) of every case of an axis; the name of the case is a value, too."""
     if isinstance(cases.value, list):
         for item in cases.value:
             yield f"for_each.{axis}", {axis: Located(item, str(item), cases.places)}, Located({}, "", cases.places)
@@ -111,7 +245,7 @@ def _cases(axis: str, cases: Located) -> Iterator[tuple[str, dict[str, Located],
     for name, case in cases.value.items():
         key = f"for_each.{axis}.{name}"
         changes = case.only(lambda part: part in (*SECTIONS, "without"))
-        values = case.only(lambda part, changes=changes: part not in changes.value).value
+        values = {part: value for part, value in case.value.items() if part not in changes.value}
         for part, value in values.items():
             if value.is_block:
                 raise UserError(f"{value.file}: {key}.{part}: is no part of an experiment{nearest(part, SECTIONS)}")
@@ -121,24 +255,21 @@ def _cases(axis: str, cases: Located) -> Iterator[tuple[str, dict[str, Located],
 
 
 def _changed(body: Located, changes: Located, at: str = "") -> Located:
-    """`changes` merged over the body, after what they list under `without` has been dropped from it."""
+    """`changes` merged over the body, after the keys that they list under `without` have been dropped."""
     for dotted in changes.value["without"].value if "without" in changes.value else ():
         body = body.without(dotted, f"{changes.file}: {at}without: '{dotted}'")
     return body.merged(changes.only(lambda key: key not in ("without", "extends")))
 
 
 def _settled(body: Located, values: Mapping[str, Located], path: Path) -> Located:
-    """The body with its placeholders filled, its sections in order and its scales whole."""
+    """The body with its placeholders filled, its sections in order and its scales complete."""
     tree = {key: body.value[key].filled(values, key) for key in SECTIONS if key in body.value}
     if "scales" in tree:
-        scales = tree["scales"].value
-        whole = {}
+        scales, whole = tree["scales"].value, {}
         for name in scales:
-            chain = _chain(name, scales.__getitem__, scales, f"scales.{name}.extends")
-            whole[name] = scales[chain.pop()]
-            while chain:
-                whole[name] = whole[name].merged(
-                    scales[chain.pop()].only(lambda key: key != "extends"), f"scales.{name}"
-                )
+            *over, base = _chain(name, scales.__getitem__, scales, f"scales.{name}.extends")
+            whole[name] = scales[base]
+            for part in reversed(over):
+                whole[name] = whole[name].merged(scales[part].only(lambda key: key != "extends"), f"scales.{name}")
         tree["scales"] = tree["scales"]._replace(value=whole)
     return Located(tree, "", (Place(path, 1, ""),))

@@ -1,7 +1,7 @@
 """Experiments as data: read config/, apply a scale, check every name and value, list the jobs.
 
-Nothing here imports torch, so that the workflow starts at once. What needs the classes themselves (names and
-values of hyper-parameters) is checked by `fedrepro.workflow.checks`, once for every change of config or code.
+Nothing here imports torch, so that the workflow starts at once. Names and values of hyper-parameters, which need the
+classes, are checked by `fedrepro.workflow.checks`, once per change of config or code.
 """
 
 import copy
@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fedrepro.core.expansion import Expanded, expand
-from fedrepro.core.located import Located
+from fedrepro.core.expansion import Expanded, Located, expand
 from fedrepro.core.schemas import validate
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
@@ -25,7 +24,7 @@ MOST_SETTINGS = 10_000  # of one algorithm: they are trained side by side in mem
 
 
 class Setting(NamedTuple):
-    """One setting: the variant (may be empty), the method, the point of the grid, and all hyper-parameters."""
+    """The variant (may be empty), the method, the point of the grid, and all hyper-parameters."""
 
     variant: str
     method: str
@@ -34,10 +33,7 @@ class Setting(NamedTuple):
 
 
 def settings_of(algorithm: str, arm: Mapping[str, Any]) -> dict[str, Setting]:
-    """Name → setting of `algorithms.<algorithm>` in an experiment file.
-
-    A variant may name a method and a grid of its own: methods that are short to run can share one job.
-    """
+    """Name → setting of `algorithms.<algorithm>`. A variant may have its own method and grid: all share one job."""
     own = dict(arm)
     grid, variants = own.pop("grid", {}), own.pop("variants", {"": {}})
     found = {}
@@ -53,7 +49,7 @@ def settings_of(algorithm: str, arm: Mapping[str, Any]) -> dict[str, Setting]:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment at one scale: the resolved file, with what is derived from it."""
+    """One experiment at one scale."""
 
     study: str
     name: str
@@ -68,7 +64,7 @@ class Experiment:
 
     @property
     def dataset_id(self) -> str:
-        """Equal for experiments that use the same data: these share one file."""
+        """Experiments with the same data have the same id and share one file."""
         return _named(self.spec["dataset"])
 
     @property
@@ -85,32 +81,30 @@ class Experiment:
         return [(algorithm, shard) for algorithm in self.spec["algorithms"] for shard in self.shards()]
 
     def methods(self, algorithm: str) -> list[str]:
-        """Names in the registry of the methods that an algorithm of this experiment runs; mostly one."""
-        return sorted({method for method, _ in self._runs(algorithm).values()})
+        """Names of the methods that an algorithm of this experiment runs; usually one."""
+        return sorted({setting.method for setting in self._runs(algorithm).values()})
 
     def method_of(self, algorithm: str, setting: str) -> str:
-        """The method of one setting."""
-        return self._runs(algorithm)[setting][0]
+        return self._runs(algorithm)[setting].method
 
     def settings(self, algorithm: str) -> dict[str, dict[str, Any]]:
-        """Name of the setting → hyper-parameters: the arm's own, with each point of its grid or each variant."""
-        return {name: hyper for name, (_, hyper) in self._runs(algorithm).items()}
+        """Name of each setting → its hyper-parameters."""
+        return {name: setting.hyper for name, setting in self._runs(algorithm).items()}
 
     def origins(self, algorithm: str) -> dict[str, dict[str, Any]]:
-        """Name → `variant`, `method` and `grid` of each setting, for a run's manifest."""
-        settings = settings_of(algorithm, self.spec["algorithms"][algorithm])
-        return {name: {"variant": s.variant, "method": s.method, "grid": s.grid} for name, s in settings.items()}
+        """Name of each setting → its `variant`, `method` and `grid`, for the manifest of a run."""
+        runs = self._runs(algorithm)
+        return {name: {"variant": s.variant, "method": s.method, "grid": s.grid} for name, s in runs.items()}
 
-    def _runs(self, algorithm: str) -> dict[str, tuple[str, dict[str, Any]]]:
-        """Name of the setting → (method, hyper-parameters)."""
-        settings = settings_of(algorithm, self.spec["algorithms"][algorithm])
-        return {name: (setting.method, setting.hyper) for name, setting in settings.items()}
+    def _runs(self, algorithm: str) -> dict[str, Setting]:
+        return settings_of(algorithm, self.spec["algorithms"][algorithm])
 
     def job_sha256(self, algorithm: str) -> str:
-        """What a training job depends on, apart from code, data and shard: more seeds leave finished shards alone."""
+        """Hash of all that a training job depends on but code, data and shard: more seeds keep finished shards."""
         apart = ("algorithms", "title", "source", "seeds", "seeds_per_job")
         spec = {k: v for k, v in self.spec.items() if k not in apart}
-        return sha256_of([self.id, spec, algorithm, self._runs(algorithm)])
+        runs = {name: (setting.method, setting.hyper) for name, setting in self._runs(algorithm).items()}
+        return sha256_of([self.id, spec, algorithm, runs])
 
 
 def load_experiments(config: Path, scale: str, study: str | None = None) -> dict[str, Experiment]:
@@ -127,7 +121,7 @@ def load_experiment(config: Path, id: str, scale: str) -> Experiment:
 
 
 def find_experiment(config: Path, id: str) -> Expanded:
-    """What the files behind an id, <study>/<name>, come to, before a scale is applied."""
+    """One experiment, <study>/<name>, before a scale is applied."""
     study, _, name = id.partition("/")
     found = expanded(config, study)
     if name not in found:
@@ -136,7 +130,7 @@ def find_experiment(config: Path, id: str) -> Expanded:
 
 
 def expanded(config: Path, study: str) -> dict[str, Expanded]:
-    """Name → what the study's files come to, before a scale is applied."""
+    """The experiments of a study by name, before a scale is applied."""
     files = sorted((study_of(config, study).folder / "experiments").glob("*.yaml"))
     for path in files:
         check_name(path, path.stem.removeprefix("_"))
@@ -145,15 +139,10 @@ def expanded(config: Path, study: str) -> dict[str, Expanded]:
 
 def _loaded(study: str, found: Expanded, scale: str) -> Experiment:
     raw = found.tree.plain()
-    way: list[object] = []  # to what is wrong
-
-    def remember(keys: list[object]) -> list[object]:
-        way.extend(keys)
-        return keys
-
+    way: list[object] = []  # to the wrong value
     check_name(found.path, found.name)
     try:
-        validate(raw, "experiment", found.path, place=remember)
+        validate(raw, "experiment", found.path, place=lambda keys: way.extend(keys) or keys)
     except UserError as error:
         raise UserError(f"{found.said_in(*way)}: {str(error).removeprefix(f'{found.path}: ')}") from None
     for algorithm in raw["algorithms"]:
@@ -168,7 +157,7 @@ def _check_scale(scale: str) -> None:
 
 
 def resolve(raw: dict[str, Any], scale: str, path: Path | str) -> dict[str, Any]:
-    """The file's settings with the scale's overrides. A scale changes values that are there, it adds none."""
+    """The file's settings with the scale's overrides. A scale changes existing values; it adds none."""
     spec = copy.deepcopy({k: v for k, v in raw.items() if k != "scales"})
     for keys, value in _leaves(raw.get("scales", {}).get(scale, {})):
         target = spec
@@ -189,7 +178,7 @@ def resolve(raw: dict[str, Any], scale: str, path: Path | str) -> dict[str, Any]
 
 
 def scaled(tree: Located, scale: str) -> Located:
-    """What `resolve` gives, for values that know where they stand."""
+    """`resolve` for located values."""
     spec, scales = tree.only(lambda key: key != "scales"), tree.value["scales"].value
     spec = spec.merged(scales[scale]) if scale in scales else spec
     fewest = min(spec.value["seeds_per_job"], spec.value["seeds"], key=lambda number: number.value)
@@ -197,7 +186,7 @@ def scaled(tree: Located, scale: str) -> Located:
 
 
 def check_name(path: Path, name: str, pattern: str = "[a-z][a-z0-9_]*") -> None:
-    """Names of files, algorithms and artefacts become parts of paths: letters, digits and underscores only."""
+    """Names become parts of paths: letters, digits and underscores only."""
     if not re.fullmatch(pattern, name):
         raise UserError(f"{ascii(str(path))[1:-1]}: {ascii(name)[:80]} is no name: letters, digits and _ only")
 
@@ -211,21 +200,19 @@ def load_artefacts(config: Path, experiments: dict[str, Experiment]) -> dict[str
             continue
         raw = read_yaml(path)
         validate(raw, "artefacts", path)
+        known = {e.name for e in experiments.values() if e.study == study}
         for name, spec in raw.items():
             check_name(path, name, "[a-z][A-Za-z0-9_]*")
-            known = {e.name for e in experiments.values() if e.study == study}
-            for experiment in [*spec["experiments"], *spec.get("data", [])]:
-                if experiment not in known:
-                    raise UserError(
-                        f"{path}: {name}.experiments: '{experiment}' is unknown{nearest(experiment, known)}"
-                    )
+            for needed in [*spec["experiments"], *spec.get("data", [])]:
+                if needed not in known:
+                    raise UserError(f"{path}: {name}.experiments: '{needed}' is unknown{nearest(needed, known)}")
             artefacts[f"{study}/{name}"] = {**spec, "study": study, "id": f"{study}/{name}"}
     return artefacts
 
 
 def select(only: list[str], artefacts: dict[str, Any], declared: Container[str] = ()) -> list[str]:
-    """The artefact ids that `only` names: studies, artefacts (<study>/<name>), or everything if empty. `declared` are all
-    studies, those without artefacts included."""
+    """Ids of the artefacts that `only` lists, as studies or as <study>/<name>; all if it is empty. `declared` are all
+    studies, including those without artefacts."""
     studies = sorted({a.split("/")[0] for a in artefacts})
     chosen: dict[str, None] = {}
     for name in only or studies:
@@ -241,8 +228,7 @@ def select(only: list[str], artefacts: dict[str, Any], declared: Container[str] 
 
 
 def _named(spec: dict[str, Any]) -> str:
-    rest = {k: v for k, v in spec.items() if k != "name"}
-    return f"{spec['name']}-{sha256_of(rest)[:8]}"
+    return f"{spec['name']}-{sha256_of({k: v for k, v in spec.items() if k != 'name'})[:8]}"
 
 
 def _leaves(tree: dict[str, Any], keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -1,8 +1,8 @@
-"""Who holds what, and the mini-batches that a client sees.
+"""Who holds what, and the mini-batches of a client.
 
-A data set stays in one place (`Samples`: all rows, shared by every seed); a federation only lists which rows
-each client holds. A client's mini-batches are row numbers, drawn outside of the algorithm, so that one
-client, many clients under `vmap`, and many seeds all read the same memory.
+A data set exists once (`Samples`: all rows, shared by every seed); a federation only lists the rows of each client.
+Mini-batches are row numbers, drawn outside of the algorithm: one client, many clients under `vmap`, and many seeds all
+read the same memory.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from torch import Tensor
 from fedrepro.core.params import inside_transform
 
 READ_AHEAD = 32  # steps
+Rng = np.random.Generator
 
 
 class Samples(NamedTuple):
-    """x [N, ...] and y [N, ...], on the device of the run.
-
-    With a `factor`, x are bytes, and a model is given (x − offset) · factor: large sets of images stay as small as they
-    are, and only what is read is scaled.
-    """
+    """x [N, ...] and y [N, ...], on the device of the run. With a `factor`, x are bytes and a model gets
+    (x − offset) · factor: of a large set of images only the rows read are scaled."""
 
     x: Tensor
     y: Tensor
@@ -35,24 +33,24 @@ class Samples(NamedTuple):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of what a model is given."""
+        """Of a model's inputs."""
         return self.x.dtype if self.factor is None else self.factor.dtype
 
     def inputs(self, x: Tensor) -> Tensor:
-        """What a model is given of some of x."""
+        """A model's inputs for a part of x."""
         if self.offset is None or self.factor is None:
             return x
         return x.to(self.dtype).sub_(self.offset).mul_(self.factor)
 
     def rows(self, index: Tensor) -> Samples:
-        """The rows of any shape of index: [T, B] → x [T, B, ...], y [T, B, ...]."""
+        """The rows of an index of any shape: [T, B] → x [T, B, ...], y [T, B, ...]."""
         x, y = (part.index_select(0, index.reshape(-1)).reshape(*index.shape, *part.shape[1:]) for part in self[:2])
         return Samples(self.inputs(x), y)
 
 
 @dataclass(frozen=True)
 class Holdings:
-    """Rows of `samples` by client: client k holds rows[offsets[k]:offsets[k+1]]."""
+    """Client k holds rows[offsets[k]:offsets[k+1]] of `samples`."""
 
     samples: Samples
     rows: np.ndarray  # [n] int64
@@ -70,7 +68,7 @@ class Holdings:
         return Batch(self.samples.inputs(self.samples.x[rows]), self.samples.y[rows])
 
     def class_counts(self) -> Tensor:
-        """Samples of each class at each client: [K, classes], up to the largest label of all samples."""
+        """Samples per client and class: [K, classes], up to the largest label of all samples."""
         classes = int(self.samples.y.max()) + 1
         labels = (self.samples.y[self.of(k)].to("cpu") for k in range(len(self)))
         return torch.stack([torch.bincount(y, minlength=classes) for y in labels])
@@ -81,7 +79,7 @@ class Holdings:
 
 @dataclass(frozen=True)
 class Federation:
-    """One seed's clients. A split that the data set does not have is None; `groups` names each client's group."""
+    """One seed's clients. A missing split is None; `groups` names each client's group."""
 
     train: Holdings
     validation: Holdings | None = None
@@ -93,18 +91,13 @@ class Federation:
         return len(self.train)
 
     def splits(self) -> Iterator[tuple[str, Holdings]]:
-        for name in ("train", "validation", "test"):
-            holdings = getattr(self, name)
-            if holdings is not None and len(holdings.rows):
-                yield name, holdings
+        named = (("train", self.train), ("validation", self.validation), ("test", self.test))
+        return ((name, holdings) for name, holdings in named if holdings is not None and len(holdings.rows))
 
 
 class Batch(NamedTuple):
-    """x [B, ...], y [B, ...]; weight [B] is 0 for padding (None: all count).
-
-    Its mean is over the samples that count or, where `size` is given, the sum over them divided by `size`: Poisson
-    sampling divides by the size expected.
-    """
+    """x [B, ...], y [B, ...]; weight [B] is 0 for padding (None: all count). A mean divides the sum by the number of
+    samples that count or, if given, by `size`: Poisson sampling divides by the expected size."""
 
     x: Tensor
     y: Tensor
@@ -120,13 +113,13 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Batches:
-    """What one client works through in one round: iterating gives `steps` batches.
+    """One client's batches of one round: iterating gives `steps` of them.
 
-    index [T, B] are rows of `samples`, weight [T, B] marks padding in a short last batch (None: no padding).
-    A full batch is kept once, as `whole` (the batch or what the model summarised it to), and repeated. `ready` holds
-    the rows of all steps, x [T, B, ...] and y [T, B, ...], where they were read beforehand. `noise` [T, P] are standard
-    normal numbers, one per step and parameter, for methods that ask for them (`Algorithm.noisy`). `exchange` counts the
-    exchanges with the server within the round (`Algorithm.exchanges`); all of them see the same batches.
+    index [T, B] are rows of `samples`, weight [T, B] marks padding in a short last batch (None: no padding). A full
+    batch is kept once, as `whole` (the batch or the model's summary of it), and repeated. `ready` are the rows of all
+    steps, x [T, B, ...] and y [T, B, ...], if read beforehand. `noise` [T, P] are standard normal numbers for noisy
+    methods (`Algorithm.noisy`). `exchange` counts the exchanges with the server within the round, all on the same
+    batches.
     """
 
     round: int
@@ -148,13 +141,11 @@ class Batches:
         if self.whole is not None:
             yield from itertools.repeat(self.whole, self.steps)
             return
-        # Reading the rows of many steps at once is several times faster; many clients at once are many rows already.
+        # Reading the rows of many steps at once is several times faster; under vmap there are many rows already.
         ahead = self.steps if self.ready else 1 if inside_transform() else READ_AHEAD
         for start in range(0, self.steps, ahead):
             stop = min(start + ahead, self.steps)
-            if self.ready is not None:
-                read = self.ready
-            else:
+            if (read := self.ready) is None:
                 assert self.samples is not None
                 assert self.index is not None
                 read = self.samples.rows(self.index[start:stop])
@@ -162,7 +153,7 @@ class Batches:
                 yield Batch(x, y, None if self.weight is None else self.weight[t], self.size)
 
     def epoch(self, t: int) -> int:
-        """The pass over the client's data, within the round, that step t belongs to."""
+        """The pass over the client's data in this round that step t belongs to."""
         return t // self.steps_per_epoch
 
     @property
@@ -171,18 +162,17 @@ class Batches:
         return -(-self.steps // self.steps_per_epoch)
 
     def head(self, steps: int) -> Batches:
-        """The first `steps` steps."""
         index, weight, noise = (None if v is None else v[:steps] for v in (self.index, self.weight, self.noise))
         return replace(self, steps=min(steps, self.steps), index=index, weight=weight, noise=noise)
 
 
 @dataclass(frozen=True)
 class LocalWork:
-    """What the experiment asks of a client in a round: `epochs` passes or `steps` batches, of `batch` samples.
+    """A client's work per round: `epochs` passes or `steps` batches, of `batch` samples (None: all of the client's).
 
-    batch None is the client's whole data. With `steps`, passes follow one another until the steps are done. With
-    `poisson` every sample of the client joins every batch by itself, with probability batch/n. With `nearest` a batch
-    is a random sample of the client and those next to it (Chen et al. 2020, for Gaussian processes).
+    With `steps`, passes follow one another until the steps are done. With `poisson` every sample joins every batch
+    independently with probability batch/n. With `nearest` a batch is a random sample of the client and its nearest
+    neighbours (Chen et al. 2020, for Gaussian processes).
     """
 
     epochs: int | None = None
@@ -199,24 +189,20 @@ class LocalWork:
         return cls(spec.get("epochs"), spec.get("steps"), batch, **drawn)
 
     def steps_for(self, size: int) -> tuple[int, int]:
-        """(gradient steps per round, steps per epoch) of a client with `size` samples."""
+        """(steps per round, steps per epoch) of a client with `size` samples."""
         per_epoch = 1 if self.batch is None else max(1, -(-size // self.batch))
         return (self.steps if self.steps is not None else (self.epochs or 0) * per_epoch), per_epoch
 
-    def draw(
-        self, holdings: Holdings, clients: Iterable[int], round: int, rng: np.random.Generator
-    ) -> dict[int, Batches]:
-        """The batches of each of the clients, one after the other from one stream."""
+    def draw(self, holdings: Holdings, clients: Iterable[int], round: int, rng: Rng) -> dict[int, Batches]:
+        """Each client's batches, one client after the other from one stream."""
         assert self.batch is not None  # a full batch is not drawn
         if self.poisson:
             return self._draw_poisson(holdings, clients, self.batch, round, rng)
         one = self._draw_nearest if self.nearest else self._draw_passes
         return {k: one(holdings, k, self.batch, round, rng) for k in clients}
 
-    def _draw_passes(
-        self, holdings: Holdings, client: int, batch: int, round: int, rng: np.random.Generator
-    ) -> Batches:
-        """The client's batches: each epoch a fresh permutation of its rows, a short last batch padded."""
+    def _draw_passes(self, holdings: Holdings, client: int, batch: int, round: int, rng: Rng) -> Batches:
+        """A fresh permutation of the client's rows per epoch; a short last batch is padded."""
         rows = holdings.of(client)
         steps, per_epoch = self.steps_for(len(rows))
         width = min(batch, len(rows))
@@ -227,16 +213,12 @@ class LocalWork:
         index = torch.from_numpy(rows[padded].reshape(-1, width)[:steps])
         weight = None
         if len(rows) % width:
-            mask = np.zeros(per_epoch * width)
-            mask[: len(rows)] = 1.0
-            weight = torch.from_numpy(np.tile(mask, epochs).reshape(-1, width)[:steps])
-            weight = weight.to(holdings.samples.dtype)
+            mask = np.tile(np.arange(per_epoch * width) < len(rows), epochs).reshape(-1, width)[:steps]
+            weight = torch.from_numpy(mask).to(holdings.samples.dtype)
         return Batches(round, steps, per_epoch, holdings.samples, index, weight)
 
-    def _draw_nearest(
-        self, holdings: Holdings, client: int, batch: int, round: int, rng: np.random.Generator
-    ) -> Batches:
-        """As many batches as passes would have, none of them short: random samples, each with those nearest to it."""
+    def _draw_nearest(self, holdings: Holdings, client: int, batch: int, round: int, rng: Rng) -> Batches:
+        """As many batches as in passes, none short: random samples, each with its nearest neighbours."""
         rows = torch.from_numpy(holdings.of(client))
         steps, per_epoch = self.steps_for(len(rows))
         width = min(batch, len(rows))
@@ -247,16 +229,15 @@ class LocalWork:
         return Batches(round, steps, per_epoch, holdings.samples, index)
 
     def _draw_poisson(
-        self, holdings: Holdings, clients: Iterable[int], batch: int, round: int, rng: np.random.Generator
+        self, holdings: Holdings, clients: Iterable[int], batch: int, round: int, rng: Rng
     ) -> dict[int, Batches]:
-        """Batches of random size, padded to one width for all clients so that these can still be stacked."""
+        """Batches of random size, padded to one width for all clients, so that these can be stacked."""
         drawn = {}
         for k in clients:
             rows = holdings.of(k)
             steps, _ = self.steps_for(len(rows))
             counts = rng.binomial(len(rows), min(1.0, batch / len(rows)), steps)
-            chosen = _distinct(len(rows), max(1, int(counts.max())), steps, rng)
-            drawn[k] = rows, counts, chosen
+            drawn[k] = rows, counts, _distinct(len(rows), max(1, int(counts.max())), steps, rng)
         # a multiple of 8, so that the width rarely differs from seed to seed or from round to round
         width = -(-max(chosen.shape[1] for *_, chosen in drawn.values()) // 8) * 8
         batches = {}
@@ -264,19 +245,18 @@ class LocalWork:
             padded = np.zeros((len(counts), width), dtype=np.int64)
             padded[:, : chosen.shape[1]] = chosen
             weight = torch.from_numpy(np.arange(width) < counts[:, None]).to(holdings.samples.dtype)
-            index = torch.from_numpy(rows[padded])
-            size = float(min(batch, len(rows)))
-            # no passes over the data, so all steps are one epoch: clients of any size can be stacked
+            index, size = torch.from_numpy(rows[padded]), float(min(batch, len(rows)))
+            # there are no passes, so all steps are one epoch: clients of any size can be stacked
             batches[k] = Batches(round, len(counts), len(counts), holdings.samples, index, weight, size=size)
         return batches
 
 
-def _distinct(total: int, count: int, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """`draws` times `count` different numbers below `total`, in random order: [draws, count]."""
+def _distinct(total: int, count: int, draws: int, rng: Rng) -> np.ndarray:
+    """Lines of `count` different numbers below `total`, in random order: [draws, count]."""
     if total <= 8 * count * count:
         return np.argsort(rng.random((draws, total)), axis=1)[:, :count]
     chosen = rng.integers(0, total, (draws, count))
-    while True:  # draw a line anew until it has no number twice; one in sixteen has, at most
+    while True:  # redraw lines with a repeated number, at most one in sixteen
         ordered = np.sort(chosen, axis=1)
         twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
         if not len(twice):

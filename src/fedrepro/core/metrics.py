@@ -1,34 +1,23 @@
-"""The tidy log of a run: one row a number."""
+"""The tidy log of a run: one row per number."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 #: column → dtype of runs/…/<shard>.parquet; `client` −1 and `group` "" mean "none"
-COLUMNS = {
-    "experiment": "str",
-    "algorithm": "str",
-    "setting": "str",
-    "seed": "int64",
-    "round": "int64",
-    "step": "int64",
-    "client": "int64",
-    "group": "str",
-    "split": "str",
-    "metric": "str",
-    "value": "float64",
-}
-_RUN = ("setting", "seed")
-_ROW = ("round", "step", "client", "group", "split", "metric", "value")
+COLUMNS = dict.fromkeys(("experiment", "algorithm", "setting"), "str")
+COLUMNS |= dict.fromkeys(("seed", "round", "step", "client"), "int64")
+COLUMNS |= dict.fromkeys(("group", "split", "metric"), "str") | {"value": "float64"}
+_LOGGED = ("setting", "seed", *list(COLUMNS)[4:])
 
 
 class MetricLog:
-    """Rows of one job, kept as columns; plain lists, so that a checkpoint can hold them."""
+    """Rows of one job, kept as columns: plain lists, which a checkpoint can hold."""
 
     def __init__(self, columns: dict[str, list[Any]] | None = None) -> None:
-        self.columns = columns or {name: [] for name in (*_RUN, *_ROW)}
+        self.columns = columns or {name: [] for name in _LOGGED}
 
     def add(
         self,
@@ -44,25 +33,11 @@ class MetricLog:
     ) -> None:
         """One number of the run (setting, seed)."""
         row = (*run, round, step, client, group, split, metric, float(value))
-        for name, item in zip((*_RUN, *_ROW), row, strict=True):
+        for name, item in zip(_LOGGED, row, strict=True):
             self.columns[name].append(item)
 
-    def add_many(
-        self,
-        run: tuple[str, int],
-        round: int,
-        metric: str,
-        values: Iterable[float],
-        *,
-        split: str,
-        clients: Iterable[int],
-    ) -> None:
-        """One number per client."""
-        for client, value in zip(clients, values, strict=True):
-            self.add(run, round, metric, value, split=split, client=int(client))
-
     def frame(self, experiment: str, algorithm: str) -> pd.DataFrame:
-        """All rows, in the order of (setting, seed) first seen, with the columns of `COLUMNS`."""
+        """All rows in the order of their logging, with the columns of `COLUMNS`."""
         frame = pd.DataFrame(self.columns)
         frame.insert(0, "algorithm", algorithm)
         frame.insert(0, "experiment", experiment)
@@ -73,9 +48,9 @@ class MetricLog:
 
 
 def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float:
-    """Spearman's ρ of two vectors of one length; 0 where either is constant: no trend."""
+    """Spearman's ρ of two vectors of one length; 0 if either is constant."""
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0
-    from scipy.stats import spearmanr  # here: importing it takes a second, and few claims are trends
+    from scipy.stats import spearmanr  # here: the import takes a second
 
     return float(spearmanr(x, y).statistic)

@@ -1,10 +1,8 @@
-"""What a model is: a module with an objective, a declared way of running its clients, and optional operations.
+"""Models: modules with an objective, a declared way of running their clients, and optional operations.
 
-Optional operations are subclasses, which the engine asks for with `isinstance`:
-
-- `ClosedFormModel` computes loss and gradient of a batch itself, without automatic differentiation;
-- `AssessingModel` also assesses all clients of a split itself: it predicts from each client's own training data, works
-  on summaries, or records errors as its paper measures them.
+A `ClosedFormModel` computes loss and gradient of a batch without automatic differentiation. An `AssessingModel` also
+assesses all clients of a split: it predicts from each client's own training data, works on summaries, or records errors
+as its paper measures them.
 """
 
 from __future__ import annotations
@@ -32,46 +30,41 @@ Assessment = tuple[np.ndarray, np.ndarray, "Sequence[Metric]"]
 
 #: dense models: one fused computation beats many small ones
 VMAP: Mapping[str, StrategyName] = {"cpu": "vmap", "cuda": "vmap", "mps": "vmap"}
-#: convolutions: vmap turns them into grouped ones, which a CPU (and, unmeasured, mps) does not compute any faster
+#: convolutions: vmap makes them grouped, which is no faster on a CPU (and, unmeasured, on mps)
 LOOP_BUT_ON_CUDA: Mapping[str, StrategyName] = {"cpu": "loop", "cuda": "vmap", "mps": "loop"}
 LOOP: Mapping[str, StrategyName] = {"cpu": "loop", "cuda": "loop", "mps": "loop"}
 
 
 class Example(NamedTuple):
-    """A small model for the contract tests: the shape of its samples, its outputs, its hyper-parameters."""
+    """A small model for the contract tests."""
 
     inputs: tuple[int, ...] = (3,)
     outputs: int = 3
     hyper: Mapping[str, Any] = MappingProxyType({})
-    symbols: bool = False  # whether samples are symbols, as many different ones as there are outputs
+    symbols: bool = False  # whether samples are symbols, one per output
 
 
 class Model(nn.Module):
-    """Base of all models, made as `Model(inputs, outputs, **hyper)`: samples of shape `inputs`, and `outputs` classes
-    or targets."""
+    """Base of all models: `Model(inputs, outputs, **hyper)` for samples of shape `inputs` and `outputs` classes or
+    targets."""
 
     #: a key of `fedrepro.core.task.OBJECTIVES`
     objective: ClassVar[str]
-    #: device type → how a round's clients are run; `python -m fedrepro.bench.strategies` times both
+    #: device type → how a round's clients run; `python -m fedrepro.bench.strategies` times both
     strategies: ClassVar[Mapping[str, StrategyName]] = VMAP
-    #: False: `vmap` cannot run it
-    vectorised: ClassVar[bool] = True
-    #: outputs that are separate problems on common inputs
-    outputs_apart: int = 1
-    #: parameters of which each client has its own, in methods that know such
-    own: tuple[str, ...] = ()
-    #: False: the loss of a batch is not a mean over its samples
-    mean_loss: ClassVar[bool] = True
+    vectorised: ClassVar[bool] = True  # False: `vmap` cannot run it
+    outputs_apart: int = 1  # outputs that are separate problems on common inputs
+    own: tuple[str, ...] = ()  # parameters that each client keeps to itself, in methods with such
+    mean_loss: ClassVar[bool] = True  # False: the loss of a batch is not a mean over its samples
     example: ClassVar[Example] = Example()
 
     def summarise(self, batch: Batch) -> Any:
-        """What a full batch comes down to: sufficient statistics where the model has them, else the batch."""
+        """Sufficient statistics of a full batch if the model has them, else the batch."""
         return batch
 
     def strategy(self, device: str, asked: str | None = None) -> StrategyName:
-        """The way that is asked for (`loop` or `vmap`), else the declared one for this type of device."""
-        name = asked or self.strategies[device]
-        if name == "loop":
+        """`asked` (`loop` or `vmap`), else the declared strategy for this type of device."""
+        if (asked or self.strategies[device]) == "loop":
             return "loop"
         if not self.vectorised:
             raise UserError(f"strategy: vmap cannot run the model {type(self).__name__}: use loop")
@@ -94,9 +87,6 @@ class AssessingModel(ClosedFormModel):
     def assess(self, problem: Problem, models: dict[int, Params], split: str) -> Assessment:
         """The assessment of `models`, those of the clients that hold anything of the split."""
         raise NotImplementedError
-
-
-# --- quadratic objectives ----------------------------------------------------------------------------------------------
 
 
 class Quadratic(NamedTuple):
@@ -124,18 +114,15 @@ class Quadratic(NamedTuple):
         return (self.curvature @ w[..., None])[..., 0] - self.linear
 
 
-# --- initial values ----------------------------------------------------------------------------------------------------
-
-
 @runtime_checkable
 class Initialised(Protocol):
-    """A module whose parameters start otherwise than torch's dense and convolutional layers."""
+    """A module that initialises its own parameters."""
 
     def initialise(self, generator: torch.Generator) -> None: ...
 
 
 def build(make: type[Model], inputs: tuple[int, ...], outputs: int, generator: torch.Generator, **hyper: Any) -> Model:
-    """The model, initialised from `generator` alone: torch's global random state is left as it was."""
+    """The model, initialised from `generator` alone; torch's global random state does not change."""
     with torch.random.fork_rng(devices=[]):
         model: Model = make(inputs, outputs, **hyper)
     initialise(model, generator)
@@ -144,8 +131,7 @@ def build(make: type[Model], inputs: tuple[int, ...], outputs: int, generator: t
 
 @torch.no_grad()
 def initialise(model: nn.Module, generator: torch.Generator) -> None:
-    """torch's default for dense and convolutional layers, U(±1/√fan_in) for weight and bias, from `generator`; other
-    modules initialise themselves."""
+    """torch's default for dense and convolutional layers, U(±1/√fan_in) for weight and bias; see `Initialised`."""
     for module in model.modules():
         if isinstance(module, Initialised):
             module.initialise(generator)
@@ -155,15 +141,9 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
                 parameter.uniform_(-bound, bound, generator=generator)
 
 
-# --- layers that several models share ----------------------------------------------------------------------------------
-
-
 def max_pool_2(z: Tensor) -> Tensor:
-    """The largest of every 2×2 pixels, [..., height, width] → [..., height // 2, width // 2].
-
-    torch's own pooling notes where each maximum was. A gradient needs that; without one it only takes time, on a CPU
-    several times that of the convolution before it.
-    """
+    """The largest of every 2×2 pixels, [..., height, width] → [..., height // 2, width // 2]. torch's own pooling also
+    notes the position of each maximum, needed for gradients only: on a CPU slower than the convolution before it."""
     if torch.is_grad_enabled():
         return max_pool2d(z, 2)
     height, width = (size // 2 * 2 for size in z.shape[-2:])
@@ -172,7 +152,7 @@ def max_pool_2(z: Tensor) -> Tensor:
 
 
 class _Plain(nn.Module):
-    """A norm that starts as the identity on normalised values."""
+    """A norm with initial weight 1 and bias 0."""
 
     weight: nn.Parameter
     bias: nn.Parameter
@@ -187,9 +167,8 @@ class GroupNorm(_Plain, nn.GroupNorm):
 
 
 class BatchNorm(_Plain):
-    """Batch norm over [B, channels, height, width], as torch's: by the batch's statistics in training, by the running
-    ones otherwise. These are assigned, never changed in place, so that it also works inside `torch.func.vmap`, and
-    there is no count of batches among its buffers, which could not be averaged."""
+    """Batch norm over [B, channels, height, width], as torch's, but usable inside `torch.func.vmap` (the running
+    statistics are never changed in place) and without a count of batches, which could not be averaged."""
 
     momentum, epsilon = 0.1, 1e-5
     mean: Tensor

@@ -1,16 +1,15 @@
 """Algebra on model parameters.
 
-`Params` is a dict from parameter name to tensor that adds and scales like a vector, so that an algorithm
-reads like the paper's box. Keeping one tensor per parameter, rather than one flat vector, saves a copy of
-the whole gradient in every step; `flatten` gives the vector where a method wants one.
-
-Outside `torch.func.vmap` the operations go through torch's fused `_foreach` kernels; inside it, where those
-have no batching rule, tensor by tensor.
+`Params` is a dict from parameter name to tensor that adds and scales like a vector, so that an algorithm reads like the
+paper's box. One tensor per parameter, rather than one flat vector, saves a copy of the gradient in every step. Outside
+`torch.func.vmap` operations use torch's fused `_foreach` kernels, inside it, where those have no batching rule, they go
+tensor by tensor.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
@@ -24,17 +23,16 @@ T = TypeVar("T")
 
 
 class Params(dict[str, Tensor]):
-    """Named tensors with vector arithmetic. Operations but `descend` return new objects and leave their operands.
+    """Named tensors with vector arithmetic. All operations but `descend` leave their operands as they are.
 
-    A model with buffers (batch norm's running statistics) has them among its parameters, so that they are sent and
-    averaged like these; but no step moves them. A gradient has none of their names: it brings, as `buffers`, the values
-    that they have after its batch.
+    A model's buffers (batch norm's running statistics) are among its parameters: they are sent and averaged alike, but
+    no step moves them. A gradient lacks their names; its `buffers` are their values after its batch.
     """
 
     buffers: Mapping[str, Tensor] = MappingProxyType({})
 
     def add(self, other: Params, alpha: float | Tensor = 1.0) -> Params:
-        """self + alpha · other, in one pass over memory. What a gradient brings for the buffers stays with it."""
+        """self + alpha · other, in one pass over memory; with the buffers of self."""
         if self.buffers:
             return Params(self).add(other, alpha).with_buffers(self.buffers)
         if isinstance(alpha, Tensor):
@@ -45,7 +43,7 @@ class Params(dict[str, Tensor]):
         return Params(zip(self, values, strict=True))
 
     def descend(self, gradient: Params, step: float | Tensor) -> Params:
-        """self − step · gradient, in the memory of `self` where that is possible: for a copy of one's own only."""
+        """self − step · gradient, in the memory of `self` if possible: call it on a copy."""
         if gradient.buffers:
             moved = Params({k: v for k, v in self.items() if k not in gradient.buffers})
             return Params({**moved.descend(Params(gradient), step), **gradient.buffers})
@@ -57,7 +55,7 @@ class Params(dict[str, Tensor]):
         return self
 
     def with_buffers(self, buffers: Mapping[str, Tensor]) -> Params:
-        """The same gradient, bringing `buffers`."""
+        """The same gradient with `buffers`."""
         mine = Params(self)
         mine.buffers = buffers
         return mine
@@ -88,7 +86,7 @@ class Params(dict[str, Tensor]):
         return Params({k: v.clone() for k, v in self.items()})
 
     def flatten(self, stacked: bool = False) -> Tensor:
-        """One vector [P], in the order of the dict; of stacked parameters one row per client [C, P]."""
+        """One vector [P] in the order of the dict; for stacked parameters one row per client [C, P]."""
         flat = [v.flatten(1) if stacked else v.reshape(-1) for v in self.values()]
         return flat[0] if len(flat) == 1 else torch.cat(flat, dim=-1)
 
@@ -99,10 +97,10 @@ class Params(dict[str, Tensor]):
 
 
 class Uploads(Generic[T]):
-    """What a round's clients send, in the order of the cohort.
+    """The uploads of a round's clients, in the order of the cohort.
 
-    Iterating gives one upload per client, computed when it is asked for and not kept; `stack` gives all of them as
-    one tree whose tensors have the clients as first axis, which costs nothing where they were computed together.
+    Iterating computes one upload at a time and keeps none; `stack` gives all as one tree whose tensors have the clients
+    as first axis, at no cost if they were computed together.
     """
 
     def __init__(self, each: Iterator[T], stacked: T | None = None):
@@ -114,11 +112,10 @@ class Uploads(Generic[T]):
 
     @property
     def together(self) -> bool:
-        """Whether the clients were computed together."""
         return self._stacked is not None
 
     def count(self) -> None:
-        """Note in `bytes` what is sent: known once every upload was taken."""
+        """Count the bytes sent in `bytes`, complete once every upload was taken."""
         if self.together:
             self.bytes = tree_bytes(self._stacked)
         else:
@@ -132,8 +129,7 @@ class Uploads(Generic[T]):
     def finish(self) -> None:
         """Compute the uploads that were not taken: the clients' new states depend on it."""
         if not self.together:
-            for _ in self._each:
-                pass
+            deque(self._each, maxlen=0)
 
     def stack(self) -> T:
         if self._stacked is not None:
@@ -144,7 +140,7 @@ class Uploads(Generic[T]):
 
 
 def weighted_sum(params: Uploads[Params] | Iterable[Params], weights: Sequence[float] | np.ndarray) -> Params:
-    """Σ weights[i] · params[i]. An iterator is taken one at a time and never held as a whole."""
+    """Σ weights[i] · params[i]. An iterator is taken one at a time."""
     if isinstance(params, Uploads) and params.together:
         stacked = params.stack()
         factors = torch.as_tensor(np.asarray(weights)).to(next(iter(stacked.values())))
@@ -158,10 +154,10 @@ def weighted_sum(params: Uploads[Params] | Iterable[Params], weights: Sequence[f
 
 
 def averaged(uploads: Uploads[tuple[Params, Tensor]], weights: np.ndarray) -> tuple[Params, Tensor]:
-    """Of uploads (w_k, F_k): (Σ weights_k w_k, the losses [C] in float64), the sum as `weighted_sum` takes it."""
+    """Of uploads (w_k, F_k): (Σ weights_k w_k, the losses [C] in float64), the sum as in `weighted_sum`."""
     if uploads.together:
-        models, losses = uploads.stack()
-        return weighted_sum(Uploads(iter(()), models), weights), losses.to("cpu", torch.float64)
+        models, losses = stacked(uploads)
+        return weighted_sum(Uploads(iter(()), models), weights), losses
     seen: list[Tensor] = []
 
     def models_alone() -> Iterator[Params]:
@@ -173,19 +169,18 @@ def averaged(uploads: Uploads[tuple[Params, Tensor]], weights: np.ndarray) -> tu
 
 
 def stacked(uploads: Uploads[tuple[Params, Tensor]]) -> tuple[Params, Tensor]:
-    """Of uploads (w_k, F_k): (the clients' models with the clients as first axis, their losses [C] in float64)."""
+    """Of uploads (w_k, F_k): (the models with the clients as first axis, the losses [C] in float64)."""
     models, losses = uploads.stack()
     return models, losses.to("cpu", torch.float64)
 
 
 def towards(w: Params, models: Params, shares: Tensor) -> Params:
-    """w − Σ_k shares_k (w − w_k): the weighted average of the models where the shares sum to 1."""
-    moved = weighted_sum(Uploads(iter(()), models), shares.numpy())
-    return moved.add(w, alpha=1 - float(shares.sum()))
+    """w − Σ_k shares_k (w − w_k): the weighted average of the models if the shares sum to 1."""
+    return weighted_sum(Uploads(iter(()), models), shares.numpy()).add(w, alpha=1 - float(shares.sum()))
 
 
 def tree_bytes(tree: Any) -> int:
-    """Bytes of the tensors and arrays of a tree: what it takes to send it."""
+    """Bytes of the tensors and arrays of a tree."""
     return sum(v.nbytes for v in _pytree.tree_leaves(tree) if isinstance(v, Tensor | np.ndarray | np.generic))
 
 

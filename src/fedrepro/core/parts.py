@@ -1,11 +1,9 @@
 """Methods, models, data sets and partitions, found by their files.
 
-A part is a module and has the module's name. Parts that stand for themselves or serve several studies lie in
-`algorithms/`, `models/`, `data/datasets/` and `data/partitions/`; a study's own lie in the folders `algorithms/`,
-`models/`, `datasets/` and `partitions/` of `studies/<study>/`. A file whose name begins with an underscore is no part.
-
-What a module provides follows from its kind: the one class that derives from `Algorithm` or `Model`, a data set's
-`DATASET`, the function that has the partition's name. Nothing is imported until it is asked for.
+A part is a module and has the module's name. Shared parts are in `algorithms/`, `models/`, `data/datasets/` and
+`data/partitions/`, those of one study in `algorithms/`, `models/`, `datasets/` and `partitions/` of `studies/<study>/`.
+A file whose name begins with an underscore is no part. A module provides the one class that derives from `Algorithm`
+or `Model`, a data set's `DATASET`, or the function with the partition's name. It is imported when first used.
 """
 
 from __future__ import annotations
@@ -26,12 +24,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).resolve().parents[1]
 #: kind → folder of the shared parts
-SHARED = {
-    "algorithms": "algorithms",
-    "models": "models",
-    "datasets": "data/datasets",
-    "partitions": "data/partitions",
-}
+SHARED = dict(algorithms="algorithms", models="models", datasets="data/datasets", partitions="data/partitions")
 
 
 @functools.cache
@@ -48,7 +41,7 @@ def modules(kind: str) -> Mapping[str, str]:
 
 
 def module_of(kind: str, name: str) -> str:
-    """The module of a part; UserError with the nearest name where there is none."""
+    """The module of a part; UserError with the nearest name if unknown."""
     known = modules(kind)
     if name not in known:
         raise UserError(f"'{name}' is unknown{nearest(name, known)}")
@@ -56,7 +49,7 @@ def module_of(kind: str, name: str) -> str:
 
 
 def usable_by(study: str, kind: str) -> list[str]:
-    """Names of the shared parts of a kind and of the study's own."""
+    """Names of the parts of a kind that are shared or the study's own."""
     own = f"fedrepro.studies.{study}."
     return [n for n, module in modules(kind).items() if not module.startswith("fedrepro.studies.") or own in module]
 
@@ -81,7 +74,7 @@ def partition(name: str) -> Callable[..., Any]:
 
 
 def study_module(study: str, name: str) -> str | None:
-    """A module of a study's folder (`measures`, `bench`), if it is there."""
+    """A module of a study's folder (`measures`, `bench`); None if it does not exist."""
     there = (PACKAGE / "studies" / study / f"{name}.py").is_file()
     return f"fedrepro.studies.{study}.{name}" if there else None
 
@@ -105,20 +98,16 @@ def result_modules() -> list[str]:
 @functools.cache
 def label(name: str) -> str:
     """A method's name as figures and tables show it: the `label` of its class, read without importing it."""
-    tree = ast.parse(_source(module_of("algorithms", name)).read_text(encoding="utf-8"))
+    path = PACKAGE.parent.joinpath(*module_of("algorithms", name).split(".")).with_suffix(".py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in (line for top in tree.body if isinstance(top, ast.ClassDef) for line in top.body):
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "label":
             return str(ast.literal_eval(ast.unparse(node.value))) if node.value else name
     return name
 
 
-def _source(module: str) -> Path:
-    return PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
-
-
 def _only_class(module: str, home: str, base: str) -> Any:
-    """The one class that a module derives from `base`, a class of the module `home`: known by its name, because
-    importing it would import torch."""
+    """The one class that a module derives from `home`.`base`; compared by name, since importing it imports torch."""
     own = [v for v in vars(importlib.import_module(module)).values() if isinstance(v, type) and v.__module__ == module]
     mine = [cls for cls in own if any((b.__module__, b.__name__) == (home, base) for b in cls.__mro__)]
     if len(mine) != 1:

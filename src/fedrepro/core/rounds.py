@@ -1,8 +1,8 @@
-"""The communication-round loop. There is no other.
+"""The communication-round loop, the only one.
 
-It advances all replicates (settings of a grid × seeds) of one algorithm together: in each round it samples
-clients, draws their batches, runs their updates, lets each replicate's server update, evaluates and logs.
-A replicate whose numbers stop being finite is recorded as diverged and goes no further.
+It advances all replicates (settings × seeds) of one algorithm together. Each round samples clients, draws their
+batches, runs their updates and the server's, evaluates and logs. A replicate with numbers that are not finite is
+recorded as diverged and stops.
 """
 
 import itertools
@@ -40,15 +40,10 @@ class Progress:
         self._first = done - 1 if self._first is None else self._first
         if done < self.total and now - self._last < self.every:
             return
-        self._last = now
-        elapsed = now - self._start
+        self._last, elapsed = now, now - self._start
         left = elapsed / max(1, done - self._first) * (self.total - done)
-        parts = [
-            f"round {done}/{self.total}",
-            f"{done / self.total:.0%}",
-            f"{elapsed:.1f} s, {left:.1f} s left",
-        ]
-        self.line(" · ".join([*parts, note] if note else parts))
+        parts = (f"round {done}/{self.total}", f"{done / self.total:.0%}", f"{elapsed:.1f} s, {left:.1f} s left", note)
+        self.line(" · ".join(filter(None, parts)))
 
     def line(self, text: str) -> None:
         self.stream.write(text + "\n")
@@ -57,10 +52,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class Participation:
-    """Who takes part in a round: all clients, or `clients` of them drawn without replacement.
+    """The clients of a round: all, or `clients` of them drawn without replacement.
 
-    sampling `weight` draws with probability p_k and averages plainly; `uniform` draws evenly and weighs by
-    K/|S| · p_k (thesis, Remark 4). weights: p_k is the share of the samples (`size`) or 1/K (`uniform`).
+    sampling: `weight` draws with probability p_k and averages plainly, `uniform` draws evenly and weighs by K/|S| · p_k
+    (thesis, Remark 4). weights: p_k is the share of the samples (`size`) or 1/K (`uniform`).
     """
 
     clients: int | None = None
@@ -74,7 +69,6 @@ class Participation:
         return shares
 
     def draw(self, round: int, p: np.ndarray, experiment: str, seed: int) -> Cohort:
-        """The round's cohort, from the stream of (experiment, seed)."""
         total = len(p)
         if self.clients is None or self.clients >= total:
             return Cohort(round, np.arange(total), p)
@@ -88,14 +82,14 @@ class Participation:
 
 @dataclass(frozen=True)
 class Plan:
-    """What all replicates of a job share."""
+    """Common to all replicates of a job."""
 
     experiment: str
     rounds: int
     work: LocalWork
     participation: Participation = Participation()
     evaluate_every: int = 1
-    client_metrics: str = "last"  # never | last | always: when each client's own numbers are recorded
+    client_metrics: str = "last"  # never | last | always: rounds that record each client's own numbers
 
 
 @dataclass
@@ -117,10 +111,9 @@ class Replicate:
         return self.setting, self.seed
 
     def local_of(self, client: int) -> Any:
-        """A client's own state: what it kept when it last took part, or what it starts with."""
-        if client in self.local:
-            return self.local[client]
-        return self.algorithm.init_client(self.problem, client, self.w)
+        """A client's own state: kept from its last round, or initial."""
+        kept = client in self.local
+        return self.local[client] if kept else self.algorithm.init_client(self.problem, client, self.w)
 
 
 def train(
@@ -131,8 +124,8 @@ def train(
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> tuple[MetricLog, dict[str, int]]:
-    """Run `plan.rounds` rounds, their clients by `run_clients` (`fedrepro.core.clients.strategy`). Returns the log and
-    counts {gradient_steps, resumed_from (−1: from the start)}."""
+    """The log, and counts {gradient_steps, resumed_from (−1: from the start)}; `run_clients` is a
+    `fedrepro.core.clients.strategy`."""
     log = MetricLog()
     counts = {"gradient_steps": 0, "resumed_from": -1}
     saved = checkpoint.load() if checkpoint else None
@@ -166,14 +159,16 @@ def train(
 
 
 def advance(task: Task, running: Sequence[Replicate], plan: Plan, run_clients: Strategy, t: int) -> int:
-    """Round t of all running replicates. Returns the number of gradient steps taken."""
+    """Round t of all running replicates; the number of gradient steps."""
     last = t + 1 == plan.rounds
     for r in running:
         r.state, r.traffic = r.algorithm.survey(r.problem, r.state)
     cohorts, batches = _sample(running, plan, t)
     for exchange in range(running[0].algorithm.exchanges):
+        if exchange:
+            batches = {key: replace(b, exchange=exchange) for key, b in batches.items()}
         works = [
-            Work(r.algorithm, message, r.local_of(k), _at(batches[r.seed, k], exchange))
+            Work(r.algorithm, message, r.local_of(k), batches[r.seed, k])
             for r, cohort in zip(running, cohorts, strict=True)
             for k, message in zip(cohort.clients.tolist(), r.algorithm.messages(r.state, cohort.clients), strict=True)
         ]
@@ -192,28 +187,20 @@ def advance(task: Task, running: Sequence[Replicate], plan: Plan, run_clients: S
 
 
 def _sample(running: Sequence[Replicate], plan: Plan, t: int) -> tuple[list[Cohort], dict[tuple[int, int], Batches]]:
-    """This round's cohorts (one per replicate), and the batches of (seed, client).
-
-    Clients are sampled and batches drawn once per seed: all settings, like all algorithms, see the same ones.
-    """
-    cohorts = []
+    """The round's cohort per replicate, and the batches of (seed, client). Both are drawn once per seed: all settings,
+    like all algorithms, see the same ones."""
     sampled: dict[int, Cohort] = {}
     batches: dict[tuple[int, int], Batches] = {}
     for r in running:
         if r.seed not in sampled:
             cohort = sampled[r.seed] = plan.participation.draw(t, r.problem.weights, plan.experiment, r.seed)
             batches |= {(r.seed, k): b for k, b in _draw(r, cohort, plan, t).items()}
-        cohorts.append(_reached(r, sampled[r.seed]))
-    return cohorts, batches
-
-
-def _at(batches: Batches, exchange: int) -> Batches:
-    return batches if exchange == 0 else replace(batches, exchange=exchange)
+    return [_reached(r, sampled[r.seed]) for r in running], batches
 
 
 def _draw(r: Replicate, cohort: Cohort, plan: Plan, t: int) -> dict[int, Batches]:
-    """Each client's batches of the round: its full batch again and again, or mini-batches from the seed's stream; with
-    noise from a stream of its own where the method asks for it."""
+    """Each client's batches of the round: its full batch repeated, or mini-batches from the seed's stream; for a noisy
+    method with noise from another stream."""
     clients = cohort.clients.tolist()
     if plan.work.batch is None:
         steps, _ = plan.work.steps_for(1)
@@ -224,12 +211,10 @@ def _draw(r: Replicate, cohort: Cohort, plan: Plan, t: int) -> dict[int, Batches
     if not r.algorithm.noisy:
         return batches
     generator = streams.torch_generator(plan.experiment, r.seed, "noise", t)
-    any_parameter, parameters = next(iter(r.w.values())), sum(v.numel() for v in r.w.values())
-    width = r.algorithm.noise_width(parameters)
+    like, width = next(iter(r.w.values())), r.algorithm.noise_width(sum(v.numel() for v in r.w.values()))
 
     def noise(steps: int) -> Tensor:
-        drawn = torch.randn(steps, width, generator=generator, dtype=any_parameter.dtype)
-        return drawn.to(any_parameter.device)
+        return torch.randn(steps, width, generator=generator, dtype=like.dtype).to(like.device)
 
     return {k: replace(b, noise=noise(len(b))) for k, b in batches.items()}
 
@@ -243,9 +228,8 @@ def _reached(r: Replicate, cohort: Cohort) -> Cohort:
 
 
 def _record(task: Task, replicates: Sequence[Replicate], plan: Plan, round: int, log: MetricLog) -> str:
-    """Log this round's numbers; mark replicates that diverged. Returns a short note for the progress line."""
-    note = ""
-    last = round == plan.rounds
+    """Log this round's numbers; mark replicates that diverged. Returns a note for the progress line."""
+    note, last = "", round == plan.rounds
     for r in replicates:
         _log_own(log, r, round, r.algorithm.metrics(r.problem, r.state, round))
         if last and r.algorithm.iterative:
@@ -273,11 +257,8 @@ def _log_own(log: MetricLog, r: Replicate, round: int, metrics: Iterable[Metric]
 
 
 def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: bool) -> float:
-    """Log loss and score on every split: of each client (if asked) and as the mean weighted by p_k.
-
-    A split with a single holder is a global set, evaluated with the server's model. Returns the loss of the first split
-    (training).
-    """
+    """Log loss and score on every split: of each client (optional) and as the mean weighted by p_k. A split with a
+    single holder is a global set, evaluated with the server's model. Returns the training loss."""
     first_loss: float | None = None
     for split, holdings in r.problem.federation.splits():
         everyone = len(holdings) == 1 and len(r.problem.federation) > 1
@@ -293,10 +274,10 @@ def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: 
         weights = np.ones(1) if everyone else _weights(r.problem.weights, holdings)
         for name, values in (("loss", losses), (task.score_name, scores)):
             log.add(r.run, round, name, float(weights @ values), split=split)
-            if each_client and not everyone:
-                log.add_many(r.run, round, name, values[holders], split=split, clients=holders)
+            for k in holders if each_client and not everyone else ():
+                log.add(r.run, round, name, values[k], split=split, client=k)
         first_loss = float(weights @ losses) if first_loss is None else first_loss
-    assert first_loss is not None  # all have training data, and predictors ask for a test set
+    assert first_loss is not None  # all have training data, and predictors need a test set
     return first_loss
 
 

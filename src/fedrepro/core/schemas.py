@@ -20,8 +20,8 @@ SCHEMAS = ROOT / "workflow" / "schemas"
 
 @cache
 def _validator() -> Any:
-    """The class of validators. 2.0 is an integer to JSON, but not to Python's range and numpy's shapes, nor here."""
-    import jsonschema  # here: where its optional formats are installed it takes 1.4 s
+    """The class of validators. 2.0 is an integer in JSON, but not in Python's range or numpy's shapes, nor here."""
+    import jsonschema  # here: with its optional formats it takes 1.4 s
 
     base = jsonschema.Draft202012Validator
     checker = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
@@ -34,19 +34,13 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def validate(
-    value: Any,
-    name: str | dict[str, Any],
-    path: Path | str,
-    at: str = "",
-    place: Callable[[list[Any]], list[Any]] = list,
+    value: Any, name: str | dict[str, Any], path: Path | str, at: str = "", place: Callable[[list[Any]], Any] = list
 ) -> None:
-    """Raise a one-line UserError where `value` breaks the schema (a name, or the schema itself).
-
-    `at` goes before the key; `place` may turn the way to it, a list, into one that says more.
-    """
+    """Raise a one-line UserError if `value` breaks the schema (its name, or the schema itself). `at` goes before the
+    key; `place` may turn the list of keys that leads to it into a more telling one."""
     rules = schema(name) if isinstance(name, str) else name
     errors = _validator()(rules).iter_errors(value)
-    # A misspelt key is also a missing one, and the misspelling is what helps.
+    # A misspelt key is also a missing one; the misspelling helps more.
     error = min(errors, key=lambda e: (e.validator != "additionalProperties", len(e.absolute_path)), default=None)
     if error is not None:
         error = _telling(error)
@@ -55,19 +49,18 @@ def validate(
 
 
 def _telling(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
-    """Of the alternatives of an anyOf or oneOf, the one that got furthest says most: a size that is too small is
-    nearer to being a size than to being the word `all`."""
+    """Of the alternatives of an anyOf or oneOf, the one that got furthest: a size that is too small is nearer to a
+    size than to the word `all`."""
     while error.context and not _alternatives(error):
         error = max(error.context, key=lambda e: (len(e.absolute_path), e.validator not in ("const", "type")))
     return error
 
 
 def _alternatives(error: jsonschema.ValidationError) -> list[str]:
-    """The keys of a rule that asks for exactly one of several."""
+    """The keys of a rule that requires exactly one of several."""
     rule = error.validator_value
-    if error.validator == "oneOf" and all(list(option) == ["required"] for option in rule):
-        return [option["required"][0] for option in rule]
-    return []
+    plain = error.validator == "oneOf" and all(list(option) == ["required"] for option in rule)
+    return [option["required"][0] for option in rule] if plain else []
 
 
 def _explain(error: jsonschema.ValidationError, key: str) -> str:

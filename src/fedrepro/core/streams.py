@@ -1,8 +1,7 @@
-"""Named random streams.
+"""Named random streams, each derived from (experiment, seed, purpose, …).
 
-One integer seed per run. Every use of chance has its own stream, derived from (experiment, seed, purpose,
-…), so that no use disturbs another, all algorithms of one seed share partition, initialisation, client
-sampling and batch order, and a run that resumes at round t needs no saved generator state.
+No use of chance disturbs another, all algorithms of one seed share partition, initialisation, client sampling and
+batch order, and a run that resumes at round t needs no saved generator state.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ PURPOSES = ("data", "partition", "init", "clients", "batches", "noise")
 
 
 def entropy(experiment: str, seed: int, purpose: str, *keys: int | str) -> int:
-    """128 bits that depend on every argument and on nothing else."""
+    """128 bits from the arguments alone."""
     if purpose not in PURPOSES:
         raise ValueError(f"unknown stream '{purpose}'; valid: {', '.join(PURPOSES)}")
     text = "\x1f".join(map(str, (experiment, seed, purpose, *keys)))
@@ -27,13 +26,12 @@ def entropy(experiment: str, seed: int, purpose: str, *keys: int | str) -> int:
 
 
 def generator(experiment: str, seed: int, purpose: str, *keys: int | str) -> np.random.Generator:
-    """A numpy generator for one purpose."""
     return np.random.default_rng(entropy(experiment, seed, purpose, *keys))
 
 
 def torch_generator(experiment: str, seed: int, purpose: str, *keys: int | str) -> torch.Generator:
-    """A torch generator (on the CPU, whatever the device of the run) for one purpose."""
-    import torch  # here, because preparing data needs streams but not torch's two seconds
+    """On the CPU, whatever the device of the run."""
+    import torch  # here: preparing data needs streams, but not torch's two seconds
 
     return torch.Generator().manual_seed(entropy(experiment, seed, purpose, *keys) % 2**63)
 

@@ -1,8 +1,5 @@
-"""Studies, found by their folders: config/studies/<study>/ with a study.yaml in it.
-
-Beside study.yaml (title, authors, venue, link) a folder holds experiments/, claims.yaml, published.csv, artefacts.yaml and
-errata.yaml, each where there is any. No list of studies stands in the code.
-"""
+"""Studies, found by their folders config/studies/<study>/: study.yaml (title, authors, venue, link) and, optionally,
+experiments/, claims.yaml, published.csv, artefacts.yaml and errata.yaml. The code has no list of studies."""
 
 import re
 from dataclasses import dataclass
@@ -33,17 +30,17 @@ class Study:
         return f"{self.title} ({self.venue})"
 
     def file(self, name: str) -> Path | None:
-        """A file of the study's folder, if it is there."""
+        """A file of the study's folder; None if it does not exist."""
         path = self.folder / name
         return path if path.is_file() else None
 
     def files(self, name: str) -> list[str]:
-        """`file` as a rule's input: one path, or none."""
-        return [str(path) for path in [self.file(name)] if path]
+        """`file` as the input of a rule: one path or none."""
+        return [str(path)] if (path := self.file(name)) else []
 
 
 def load_studies(config: Path) -> dict[str, Study]:
-    """Name → study, in the order in which they are shown."""
+    """Name → study, in the order of display."""
     found = []
     for path in sorted((config / "studies").glob("*/study.yaml")):
         name = path.parent.name
@@ -56,7 +53,7 @@ def load_studies(config: Path) -> dict[str, Study]:
 
 
 def study_of(config: Path, name: str) -> Study:
-    """One study; UserError with the nearest name where there is none."""
+    """One study; UserError with the nearest name if unknown."""
     known = load_studies(config)
     if name not in known:
         raise UserError(f"study '{name}' is unknown{nearest(name, known)}")

@@ -1,8 +1,7 @@
 """A model and its objective: losses, gradients and scores at given parameters.
 
-`gradient` runs in two ways behind one name. Called plainly it uses the one resident module, whose parameters
-are pointed at `w`, and autograd. Called inside `torch.func.vmap` it uses the functional form. Algorithms need
-not know which.
+Inside `torch.func.vmap`, `gradient` uses the functional form of the model; outside, autograd on the one resident
+module, whose parameters are set to `w`.
 """
 
 from collections.abc import Sequence
@@ -18,17 +17,16 @@ from fedrepro.core.model import ClosedFormModel, Model
 from fedrepro.core.params import Params, inside_transform
 from fedrepro.errors import UserError
 
-#: bytes of the samples evaluated at a time: few enough that activations stay in the cache
-EVALUATION_BYTES = 2**20
+EVALUATION_BYTES = 2**20  # of samples evaluated at a time: few enough that activations stay in the cache
 
 
 def cross_entropy(output: Tensor, y: Tensor, reduction: str = "none") -> Tensor:
-    """−log p_y for each sample: output [B, classes], y [B] → [B] (or their mean)."""
+    """−log p_y per sample: output [B, classes], y [B] → [B] (or their mean)."""
     return F.cross_entropy(output, y, reduction=reduction)
 
 
 def half_squared_error(output: Tensor, y: Tensor, reduction: str = "none") -> Tensor:
-    """½ (ŷ − y)² for each sample: [B], [B] → [B] (or their mean)."""
+    """½ (ŷ − y)² per sample: [B], [B] → [B] (or their mean)."""
     return 0.5 * F.mse_loss(output, y, reduction=reduction)
 
 
@@ -48,7 +46,7 @@ OBJECTIVES = {
 
 
 class Task:
-    """What a client is asked to minimise: `model` under its `objective` (the module's class says which)."""
+    """The clients' problem: a model under its `objective`."""
 
     def __init__(self, model: Model):
         self.model = model
@@ -58,18 +56,18 @@ class Task:
         self._buffers = [name for name in model.state_dict() if name not in self._parameters]
 
     def parameters(self) -> Params:
-        """A copy of the module's parameters, and after them of its buffers (see `Params`)."""
+        """A copy of the module's parameters, then of its buffers (see `Params`)."""
         both = {**self._parameters, **{name: self.model.get_buffer(name) for name in self._buffers}}
         return Params({k: p.detach().clone() for k, p in both.items()})
 
     def loss(self, w: Params, batch: Any) -> Tensor:
-        """Mean loss over the batch (or what the model summarised it to), a scalar."""
+        """Mean loss over the batch (or its summary), a scalar."""
         if isinstance(self.model, ClosedFormModel):
             return self.model.batch_loss(w, batch)
         return self._loss_and_buffers(w, self._without_padding(batch))[0]
 
     def gradient(self, w: Params, batch: Any, of: Sequence[str] | None = None) -> Params:
-        """∇ of the mean loss over the batch at w, in all parameters or in those named in `of`."""
+        """∇ of the mean loss over the batch at w, in all parameters or those named in `of`."""
         if isinstance(self.model, ClosedFormModel):
             whole = self.model.batch_gradient(w, batch)
             return whole if of is None else Params({name: whole[name] for name in of})
@@ -97,8 +95,7 @@ class Task:
 
     @torch.no_grad()
     def training_loss(self, w: Params, batches: Batches) -> Tensor:
-        """F_k(w), a scalar: over the batches of the round's first pass, each counted by its samples. With fewer local
-        steps than a pass, over the samples of the round."""
+        """F_k(w), a scalar: over the samples of the round's first pass, or of its steps if these are fewer."""
         if batches.whole is not None:
             return self.loss(w, batches.whole)
         total: Any = 0.0
@@ -110,7 +107,7 @@ class Task:
 
     @torch.no_grad()
     def evaluate(self, w: Params, holdings: Holdings, clients: list[int]) -> tuple[Tensor, Tensor]:
-        """Mean loss and mean score of each of `clients` on its own rows: two float64 tensors [len(clients)]."""
+        """Mean loss and mean score of each client on its own rows: two float64 tensors [len(clients)]."""
         rows = torch.cat([torch.from_numpy(holdings.of(k)) for k in clients])
         sizes = torch.tensor([len(holdings.of(k)) for k in clients])
         owner = torch.repeat_interleave(torch.arange(len(clients)), sizes)
@@ -128,8 +125,8 @@ class Task:
         return loss, score
 
     def _loss_and_buffers(self, w: dict[str, Tensor], batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Mean loss over the batch, and the values that the model's buffers have after it."""
-        at = dict(w)  # functional_call writes into it what a module assigns to its buffers
+        """Mean loss over the batch, and the buffers after it."""
+        at = dict(w)  # functional_call writes a module's new buffers into it
         loss = self._mean(functional_call(self.model, at, (batch.x,)), batch)
         return loss, {name: at[name] for name in self._buffers}
 

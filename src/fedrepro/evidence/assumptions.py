@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedrepro.core.expansion import expand
-from fedrepro.core.located import Located
+from fedrepro.core.expansion import Located, expand
 from fedrepro.core.schemas import validate
 from fedrepro.files import read_yaml
 

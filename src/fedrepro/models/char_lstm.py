@@ -1,8 +1,7 @@
 """Next character by a two-layer LSTM (thesis §2.5.2; LEAF, Caldas et al. 2018): embedding 8, hidden 256, a dense layer.
 
-The thesis says 80 characters in, two LSTM layers and a dense layer; the widths are LEAF's. Its weights start as torch's
-own do: normal for the embedding, U(±1/√hidden) for the LSTM. torch's LSTM has no rule for `vmap`, only a slow
-detour, so clients run in a loop.
+The thesis gives 80 characters, two LSTM layers and a dense layer; the widths are LEAF's. Initial weights are torch's:
+normal for the embedding, U(±1/√hidden) for the LSTM. torch's LSTM has no fast rule for `vmap`: clients run in a loop.
 """
 
 import math
@@ -21,7 +20,7 @@ class Embedding(nn.Embedding):
 
 
 class LSTM(nn.LSTM):
-    """torch's, reading its weights when called, so that they can be replaced by others (`functional_call`)."""
+    """torch's, reading its weights when called, so that `functional_call` can replace them."""
 
     def initialise(self, generator: torch.Generator) -> None:
         bound = 1 / math.sqrt(self.hidden_size)

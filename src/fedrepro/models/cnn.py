@@ -2,8 +2,8 @@
 
     conv 5×5, 10 filters → max-pool 2 → ReLU → conv 5×5, 20 filters → max-pool 2 → ReLU → dense 50 → ReLU → dense
 
-The widths are those of the authors' public code, which the thesis does not give; its dropout is left out, since the
-thesis names none. 21,840 parameters for 28 × 28 pixels and 10 classes: every device can keep a model of its own.
+The widths are those of the authors' public code; its dropout is left out, since the thesis names none. 21,840
+parameters for 28 × 28 pixels and 10 classes: every device can keep its own model.
 """
 
 from collections.abc import Sequence

@@ -3,9 +3,9 @@ between them, then two dense layers.
 
     conv 6@5×5, padding 2 → pool 2 → conv 16@5×5 → pool 2 → conv 120@5×5 → dense 84 → dense 10
 
-61,706 parameters on 28×28 pixels and ten classes. Deviations from 1998, which the paper does not speak of: ReLU for
-tanh, max-pooling for trained averages, every filter of the second convolution sees all six maps, and a plain last
-layer under cross-entropy for radial basis functions.
+61,706 parameters on 28×28 pixels and ten classes. Deviations from 1998, on which the paper is silent: ReLU for tanh,
+max-pooling for trained averages, all six maps for every filter of the second convolution, and a plain last layer under
+cross-entropy for radial basis functions.
 """
 
 from torch import Tensor, nn

@@ -1,7 +1,7 @@
 """Linear regression, ŷ = wᵀ[x, 1], with the loss ½(ŷ − y)².
 
-The full-batch gradient is Hw − b with H = XᵀX/n and b = Xᵀy/n, so a client's whole data comes down to (H, b, c);
-`batch_gradient` and `batch_loss` take either these or a mini-batch.
+The full-batch gradient is Hw − b with H = XᵀX/n and b = Xᵀy/n, so (H, b, c) summarises a client's data;
+`batch_gradient` and `batch_loss` take this or a mini-batch.
 """
 
 import torch
@@ -40,14 +40,12 @@ class LinearRegression(ClosedFormModel):
         return Quadratic(weighted @ x, weighted @ batch.y, 0.5 * (shares * batch.y.square()).sum())
 
     def batch_gradient(self, w: Params, batch: Batch | Quadratic) -> Params:
-        """∇ of the mean loss at w."""
         if isinstance(batch, Quadratic):
             return Params(w=batch.curvature @ w["w"] - batch.linear)
         x = self.design(batch.x)
         return Params(w=x.T @ (batch.shares() * (x @ w["w"] - batch.y)))
 
     def batch_loss(self, w: Params, batch: Batch | Quadratic) -> Tensor:
-        """Mean loss at w."""
         if isinstance(batch, Quadratic):
             return w["w"] @ (0.5 * batch.curvature @ w["w"] - batch.linear) + batch.constant
         return 0.5 * (batch.shares() * (self.design(batch.x) @ w["w"] - batch.y).square()).sum()

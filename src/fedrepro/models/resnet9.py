@@ -3,9 +3,9 @@ pooling layer and one linear layer").
 
     conv w → conv 2w, pool 2 → residual(2w, 2w) → conv 4w, pool 2 → conv 8w, pool 2 → residual(8w, 8w) → pool 4 → dense
 
-with w = 64; each conv is 3×3, padded, with norm and ReLU after it. The paper's count of layers gives 8, the network of
-that name has 9 (4 + 4 + 1), and so has this one. `norm: batch` has running statistics, which the server averages like
-parameters; `norm: group` has none. A narrower network (`width`) is a deviation that an experiment states.
+with w = 64; each conv is 3×3, padded, then norm and ReLU. The paper counts 8 layers; ResNet-9, and this one, have 9
+(4 + 4 + 1). `norm: batch` has running statistics, which the server averages like parameters; `norm: group` has none. A
+narrower network (`width`) is a deviation that an experiment states.
 """
 
 from torch import Tensor, nn
@@ -14,8 +14,7 @@ from torch.nn.functional import max_pool2d, relu
 from fedrepro.core.model import LOOP, BatchNorm, Example, GroupNorm, Model, max_pool_2
 from fedrepro.errors import UserError
 
-#: channels that share a mean and a variance
-GROUP = 4  # assumed: small enough for narrow networks
+GROUP = 4  # channels that share a mean and a variance; assumed: small enough for narrow networks
 NORMS = {"batch": BatchNorm, "group": lambda channels: GroupNorm(max(1, channels // GROUP), channels)}
 
 

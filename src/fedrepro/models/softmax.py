@@ -27,15 +27,12 @@ class SoftmaxRegression(ClosedFormModel):
         return self.dense(x.flatten(1))
 
     def batch_gradient(self, w: Params, batch: Batch) -> Params:
-        """∇ of the mean loss at w."""
         x = batch.x.flatten(1)
         p = torch.softmax(x @ w["dense.weight"].T + w["dense.bias"], -1)
         shares = batch.shares()
-        error = p - one_hot(batch.y, p.shape[-1])
-        error = error * (shares[:, None] if isinstance(shares, Tensor) else shares)
+        error = (p - one_hot(batch.y, p.shape[-1])) * (shares[:, None] if isinstance(shares, Tensor) else shares)
         return Params({"dense.weight": error.T @ x, "dense.bias": error.sum(0)})
 
     def batch_loss(self, w: Params, batch: Batch) -> Tensor:
-        """Mean loss at w."""
         losses = cross_entropy(batch.x.flatten(1) @ w["dense.weight"].T + w["dense.bias"], batch.y, reduction="none")
         return (losses * batch.shares()).sum()

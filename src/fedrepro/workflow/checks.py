@@ -1,7 +1,6 @@
-"""Checks of the experiments against the code: every name registered, every hyper-parameter known and valid.
+"""Checks of the experiments against the code: every name known, every hyper-parameter known and valid.
 
-Needs the classes and so torch; the result is remembered for the exact config and code, which keeps a run that
-has nothing to do short.
+They need the classes and so torch; a pass is remembered for the exact config and code, which keeps an idle run short.
 """
 
 import contextlib
@@ -25,7 +24,7 @@ _REMEMBERED = Path(".snakemake") / "fedrepro"
 
 
 def check_once(experiments: Iterable[Experiment], claims: Iterable[Path] = ()) -> None:
-    """`check_all` and the claims files, unless this very config passed with this very code before."""
+    """Check experiments and claims files, unless the same config passed before with the same code."""
     experiments, claims = list(experiments), list(claims)
     sources = sorted((ROOT / "src" / "fedrepro").rglob("*.py"))
     code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
@@ -36,12 +35,12 @@ def check_once(experiments: Iterable[Experiment], claims: Iterable[Path] = ()) -
     check_all(experiments)
     for path in claims:
         load_claims(path)
-    with contextlib.suppress(OSError):  # a read-only folder costs two seconds a start, no more
+    with contextlib.suppress(OSError):  # a read-only folder costs two seconds per start
         write_atomically(mark, "")
 
 
 def check_all(experiments: Iterable[Experiment]) -> None:
-    """Raise a one-line UserError for the first name or value that the code does not know."""
+    """Raise a one-line UserError for the first unknown name or invalid value."""
     from fedrepro.data.preparation import INSIDE
 
     for e in experiments:
@@ -50,10 +49,9 @@ def check_all(experiments: Iterable[Experiment]) -> None:
         inside = partition.pop("inside", None)
         _check_named(e, "partition", partition, parts.partition, skip=2)
         if inside is not None:
-            if inside["name"] not in INSIDE:
-                name = inside["name"]
+            if (name := inside["name"]) not in INSIDE:
                 raise UserError(f"{e.path}: partition.inside.name: '{name}' is unknown{nearest(name, INSIDE)}")
-            _check_arguments(e, "partition.inside", inside, INSIDE[inside["name"]], skip=2)
+            _check_arguments(e, "partition.inside", inside, INSIDE[name], skip=2)
         _check_named(e, "model", e.spec["model"], parts.model, skip=2)
         for algorithm in e.spec["algorithms"]:
             where = f"algorithms.{algorithm}"
@@ -69,7 +67,7 @@ def check_all(experiments: Iterable[Experiment]) -> None:
 
 
 def _check_usable(e: Experiment, where: str, kind: str, name: str) -> None:
-    """A part must be shared or the study's own: studies do not use each other's."""
+    """A part must be shared or the study's own."""
     known = parts.usable_by(e.study, kind)
     if name not in known:
         raise UserError(f"{e.path}: {where}: {kind[:-1]} '{name}' is unknown{nearest(name, known)}")
@@ -88,12 +86,10 @@ def _check_arguments(e: Experiment, section: str, spec: dict[str, Any], make: Ca
 
 
 def parameter_schema(make: Callable[..., Any], skip: int, smallest: int | None = None) -> dict[str, Any]:
-    """A closed schema of a function's or dataclass' parameters, leaving out the first `skip`.
-
-    smallest: no integer may be below it (those of data sets, partitions and models are sizes).
-    """
-    target = make.__init__ if inspect.isclass(make) and not dataclasses.is_dataclass(make) else make
-    hints = _hints(make, target)
+    """A closed schema of the parameters of a function or dataclass after the first `skip`. No integer may be below
+    `smallest` (in data sets, partitions and models they are sizes)."""
+    target: Any = make.__init__ if inspect.isclass(make) and not dataclasses.is_dataclass(make) else make
+    hints = typing.get_type_hints(target)
     parameters = list(inspect.signature(make).parameters.values())[skip:]
     return {
         "type": "object",
@@ -101,10 +97,6 @@ def parameter_schema(make: Callable[..., Any], skip: int, smallest: int | None =
         "required": [p.name for p in parameters if p.default is p.empty],
         "properties": {p.name: _type_schema(hints[p.name], smallest) for p in parameters},
     }
-
-
-def _hints(make: Callable[..., Any], target: Callable[..., Any]) -> dict[str, Any]:
-    return typing.get_type_hints(make if dataclasses.is_dataclass(make) else target)
 
 
 def _type_schema(hint: Any, smallest: int | None = None) -> dict[str, Any]:

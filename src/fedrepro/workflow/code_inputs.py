@@ -1,7 +1,6 @@
-"""Which library files a job runs on.
+"""The library files that a job runs on. They are among its inputs: editing an algorithm re-runs its own jobs only.
 
-A job's inputs include these files, so that editing an algorithm re-runs its own jobs and no others. The import
-graph is read from the source, without importing anything. An `__init__.py` that only has a docstring does not count.
+The import graph is read from the source, without importing. An `__init__.py` with only a docstring does not count.
 """
 
 from __future__ import annotations
@@ -19,27 +18,26 @@ SOURCE = ROOT / "src"
 
 @cache
 def files_behind(*modules: str) -> tuple[str, ...]:
-    """Files (relative to the checkout, sorted) of the given modules and of all they import of this package."""
+    """Files (relative to the checkout, sorted) of the modules and of all that they import of this package."""
     seen: set[str] = set()
     pending = list(modules)
     while pending:
         module = pending.pop()
-        if module in seen or not _has_code(module):
-            continue
-        seen.add(module)
-        pending.extend(_imports(module))
+        if module not in seen and any(not isinstance(node, ast.Expr) for node in _tree(module).body):
+            seen.add(module)
+            pending.extend(_imports(module))
     return tuple(sorted(str(_file(m).relative_to(ROOT)) for m in seen))
 
 
 def read_all() -> None:
-    """Read the imports of every file of the package, which are then known to this process and to what it forks."""
+    """Cache the imports of every file of the package, for this process and its forks."""
     for path in SOURCE.rglob("*.py"):
         name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
         _imports(name.removesuffix(".__init__"))
 
 
 def training_files(methods: Iterable[str], model: str) -> tuple[str, ...]:
-    """What a training job of `methods` on `model` runs on."""
+    """Files behind a training job of `methods` on `model`."""
     of_methods = (parts.module_of("algorithms", method) for method in methods)
     return files_behind("fedrepro.workflow.train_job", *of_methods, parts.module_of("models", model))
 
@@ -47,11 +45,6 @@ def training_files(methods: Iterable[str], model: str) -> tuple[str, ...]:
 @cache
 def _tree(module: str) -> ast.Module:
     return ast.parse(_file(module).read_text())
-
-
-def _has_code(module: str) -> bool:
-    """Whether a module is more than its docstring."""
-    return any(not isinstance(node, ast.Expr) for node in _tree(module).body)
 
 
 @cache
@@ -62,7 +55,7 @@ def _file(module: str) -> Path:
 
 @cache
 def _imports(module: str) -> tuple[str, ...]:
-    """The package's modules that a module imports at run time; a package's parents come along."""
+    """The package's modules that a module imports at run time, with their parents."""
     found: set[str] = set()
     for node in _runtime_nodes(_tree(module)):
         if isinstance(node, ast.Import):
@@ -70,16 +63,13 @@ def _imports(module: str) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    ours = {m for m in found if m.split(".")[0] == "fedrepro" and _file(m).is_file()}
-    return tuple(sorted(ours))
+    return tuple(sorted(m for m in found if m.split(".")[0] == "fedrepro" and _file(m).is_file()))
 
 
 def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """All statements but those under `if TYPE_CHECKING:`; expressions hold no imports and are most of a file."""
+    """All statements but those under `if TYPE_CHECKING:`; expressions contain no imports."""
     for node in ast.iter_child_nodes(tree):
-        if not isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
-            continue
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
-            continue
-        yield node
-        yield from _runtime_nodes(node)
+        typing_only = isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case) and not typing_only:
+            yield node
+            yield from _runtime_nodes(node)

@@ -1,7 +1,6 @@
-"""Failed runs: failures.json, and a report of the finished results that says what is missing and why.
+"""Failed runs: failures.json, and a report of the finished results with what is missing and why.
 
-Jobs that do not depend on a failed one go on (`keep-going`), but the job of the report never starts. The page is therefore
-built at the end of the run.
+After a failure the other jobs continue (`keep-going`), but the report's never starts; it is built at the end.
 """
 
 from collections.abc import Iterable
@@ -19,8 +18,8 @@ def forget(results: Path) -> None:
 
 
 def describe(failed: Iterable[Any], waiting: Iterable[Any], dag: Any) -> list[dict[str, Any]]:
-    """Snakemake's failed jobs (also those in a group) as plain records: rule, message, the log's end, and the jobs
-    that were not run because of it."""
+    """Snakemake's failed jobs, also those in a group, as records: rule, message, end of the log, and the jobs that did
+    not run because of it."""
     waiting = set(waiting)
     records = []
     for job in (job for one in failed for job in (_culprits(one) if one.is_group() else [one])):
@@ -38,13 +37,13 @@ def describe(failed: Iterable[Any], waiting: Iterable[Any], dag: Any) -> list[di
 
 
 def report(layout: Any, records: list[dict[str, Any]]) -> Path | None:
-    """Write failures.json and the page for what is there; None where the page itself could not be built."""
+    """Write failures.json and the page of the finished results; None if the page itself failed."""
     results = Path(layout.results)
     write_json(results / "failures.json", records)
     if any(record["rule"] == "build_report" for record in records):
         return None
     from fedrepro.evidence.assumptions import assumed_settings, errata
-    from fedrepro.evidence.ledger import merge  # here: a run that ends well needs none of it
+    from fedrepro.evidence.ledger import merge  # here: only failed runs need them
     from fedrepro.report.page import build_report
 
     not_run = {message for record in records for message in (*record["not_run"], record["job"])}
@@ -54,13 +53,12 @@ def report(layout: Any, records: list[dict[str, Any]]) -> Path | None:
     write_json(results / "assumed.json", assumed_settings(map(Path, layout.experiment_files(layout.chosen_studies))))
     folders = [layout.declared[study].folder for study in layout.chosen_studies]
     write_json(results / "errata.json", errata(results / "ledger.csv", folders))
-    return build_report(
-        results, Path(layout.at("report/index.html")), scale=layout.scale, studies=layout.chosen_studies
-    )
+    page = Path(layout.at("report/index.html"))
+    return build_report(results, page, scale=layout.scale, studies=layout.chosen_studies)
 
 
 def _culprits(group: Any) -> list[Any]:
-    """Of the jobs that a cluster ran together, those that began and did not finish; all, where none began."""
+    """Of the jobs that a cluster ran together, those that began and did not finish; all unfinished if none began."""
     unfinished = [job for job in group.jobs if not all(Path(str(file)).exists() for file in job.output)]
     return [job for job in unfinished if any(Path(str(path)).exists() for path in job.log)] or unfinished
 

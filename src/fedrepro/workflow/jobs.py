@@ -1,4 +1,4 @@
-"""What every script does around its work: write to the job's log, and end with one line where the user erred."""
+"""Around the work of every script: output goes to the job's log, and an error of the user ends it with one line."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from fedrepro.errors import UserError
 
 @contextmanager
 def logged(path: str) -> Iterator[None]:
-    """Send all output, also that of libraries, to the log. An error ends in the log and, short, on the terminal."""
+    """Send all output, also of libraries, to the log. An error goes to the log and, in one line, to the terminal."""
     terminal = os.dup(2)
     with open(path, "w", buffering=1) as log:
         sys.stdout.flush()
@@ -32,4 +32,4 @@ def _end(terminal: int, line: str) -> None:
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
     os.write(terminal, (line + "\n").encode())
-    os._exit(1)  # at once: the line above is all there is to say
+    os._exit(1)  # at once: nothing else is printed

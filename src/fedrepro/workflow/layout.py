@@ -1,7 +1,5 @@
-"""Where results are, and which files a job needs: the knowledge behind workflow/rules/*.smk.
-
-Patterns have wildcards in braces; the input functions take snakemake's wildcards.
-"""
+"""Where results are, and which files a job needs: used by workflow/rules/*.smk. Patterns have wildcards in braces; the
+input functions take snakemake's wildcards."""
 
 import re
 import shutil
@@ -25,8 +23,8 @@ from fedrepro.workflow.code_inputs import files_behind, training_files
 
 
 class Places(NamedTuple):
-    """Which jobs share a place in a cluster's queue (snakemake's groups, of no effect on one machine): short ones do,
-    as far as a failure of one would leave the others without use anyway. None: each has its own."""
+    """Jobs that share a place in a cluster's queue (snakemake's groups, without effect on one machine): short ones that
+    are useless if one of them fails. None: each has its own."""
 
     data: str
     training: str | None
@@ -65,27 +63,18 @@ class Layout:
         self.experiments = load_experiments(self.folder, self.scale)
         self.artefacts = load_artefacts(self.folder, self.experiments)
         self.chosen = select(self.only, self.artefacts, self.declared)
+        self.chosen_studies = sorted({a.split("/")[0] for a in self.chosen})
+        self.studies = sorted({e.study for e in self.experiments.values()})
+        self.places = PLACES[self.scale]
         check_once(self.experiments.values(), [p for s in self.declared.values() if (p := s.file("claims.yaml"))])
-
-    # -- what is asked for ---------------------------------------------------------------------------------
-
-    @property
-    def chosen_studies(self) -> list[str]:
-        return sorted({a.split("/")[0] for a in self.chosen})
-
-    @property
-    def studies(self) -> list[str]:
-        return sorted({e.study for e in self.experiments.values()})
 
     @property
     def whole_studies(self) -> list[str]:
-        """Studies of which every artefact is chosen: these are judged and get their notebook."""
-        mine = {s: set(self.artefacts_of(s)) for s in self.studies}
-        return [s for s in self.studies if mine[s] and mine[s] <= set(self.chosen)]
+        """Studies with all artefacts chosen: these are judged and get their notebook."""
+        return [s for s in self.studies if (mine := set(self.artefacts_of(s))) and mine <= set(self.chosen)]
 
     @property
     def notebooks(self) -> list[str]:
-        """Those of the whole studies, and the overview of them."""
         return [*self.whole_studies, "overview"] if self.whole_studies else []
 
     def artefacts_of(self, study: str) -> list[str]:
@@ -94,17 +83,15 @@ class Layout:
     def artefact_files(self, artefact: str) -> list[str]:
         return [self.at(f"artefacts/{artefact}.{suffix}") for suffix in ("csv", "svg", "png", "json")]
 
-    def study_targets(self, study: str) -> list[str]:
-        """Everything that one study ends in."""
+    def _results_of(self, study: str) -> list[str]:
+        """All artefacts of a study and its ledger."""
         files = [f for a in self.artefacts_of(study) for f in self.artefact_files(a)]
-        return [*files, self.at(f"ledgers/{study}.csv"), self.at(f"notebooks/{study}.html")]
+        return [*files, self.at(f"ledgers/{study}.csv")]
 
     def targets(self) -> dict[str, list[str]]:
-        """What can be asked for by name: every study and every artefact, with its files."""
-        artefacts = {a: [*self.artefact_files(a), *self._ledgers_of([a])] for a in self.artefacts}
-        return {s: self.study_targets(s) for s in self.studies} | artefacts
-
-    # -- paths ---------------------------------------------------------------------------------------------
+        """The names of studies and artefacts, each with its files."""
+        studies = {s: [*self._results_of(s), self.at(f"notebooks/{s}.html")] for s in self.studies}
+        return studies | {a: [*self.artefact_files(a), *self._ledgers_of([a])] for a in self.artefacts}
 
     def at(self, path: str) -> str:
         return f"{self.results}/{path}"
@@ -114,8 +101,6 @@ class Layout:
 
     def benchmark(self, path: str) -> str:
         return self.at(f"benchmarks/{path}.tsv")
-
-    # -- inputs --------------------------------------------------------------------------------------------
 
     def experiment(self, wildcards: Any) -> Experiment:
         return self.experiments[f"{wildcards.study}/{wildcards.experiment}"]
@@ -129,15 +114,15 @@ class Layout:
         return {e.federation_id: e.spec["partition"] for e in self.experiments.values()}
 
     def data_shard(self, dataset_id: str, shard: str) -> str:
-        """Data that does not depend on the seed is prepared once."""
+        """`all` for data that does not depend on the seed: prepared once."""
         return shard if parts.dataset(self.datasets[dataset_id]["name"]).seeded else "all"
 
     def data_seeds(self, wildcards: Any) -> list[int]:
         return [-1] if wildcards.shard == "all" else seeds_of(wildcards.shard)
 
     def real_files(self, wildcards: Any) -> list[str]:
-        """The config files that a data set reads, and the real files that are there: data is prepared anew when these
-        come, go or change. With data: real, what the job itself fetches into the cache does not count."""
+        """The config files that a data set reads, and its real files that exist: data is prepared again when these
+        appear, disappear or change. With data: real, files that the job fetches into the cache do not count."""
         entry = parts.dataset(self.datasets[wildcards.dataset]["name"])
         folders = {"standin": [], "real": self.data_folders[:-1], "auto": self.data_folders}[self.data]
         here = present(entry.files, list(map(Path, folders))) if entry.files else None
@@ -166,11 +151,10 @@ class Layout:
         return [f for e in self._experiments_of(artefact, "experiments") for f in self._run_files(e, "json")]
 
     def samples(self, artefact: str) -> list[str]:
-        """Data files of the experiments whose samples an artefact draws: those of the first seed."""
+        """Data files of the experiments whose samples an artefact shows: those of the first seed."""
         return [self._data_file(e.dataset_id, e.shards()[0]) for e in self._experiments_of(artefact, "data")]
 
     def _experiments_of(self, artefact: str, key: str) -> list[Experiment]:
-        """The experiments that an artefact's declaration lists under `key`."""
         spec = self.artefacts[artefact]
         return [self.experiments[f"{spec['study']}/{name}"] for name in spec.get(key, [])]
 
@@ -178,11 +162,10 @@ class Layout:
         return self.at(f"data/{dataset_id}/{self.data_shard(dataset_id, shard)}.npz")
 
     def judging(self, wildcards: Any) -> dict[str, list[str]]:
-        """The files that a ledger is judged from."""
-        study = wildcards.ledger.split("/")[0]
+        """The input files of a ledger."""
+        study, _, artefact = wildcards.ledger.partition("/")
         mine = [e for e in self.experiments.values() if e.study == study]
-        if "/" in wildcards.ledger:
-            mine = self._experiments_of(wildcards.ledger, "experiments")
+        mine = self._experiments_of(wildcards.ledger, "experiments") if artefact else mine
         return {
             "claims": self.study_files("claims.yaml", study),
             "published": self.study_files("published.csv", study),
@@ -191,14 +174,14 @@ class Layout:
         }
 
     def resting_on(self, artefact: str) -> list[str]:
-        """Ids of the claims that need no other experiments than an artefact's own."""
+        """Ids of the claims that need only an artefact's experiments."""
         study, shown = self.artefacts[artefact]["study"], set(self.artefacts[artefact]["experiments"])
         path = self.declared[study].file("claims.yaml")
         needed = {c["id"]: {e for e, _ in quantities_of(c)} for c in load_claims(path)["claims"]} if path else {}
         return [claim for claim, experiments in needed.items() if experiments and experiments <= shown]
 
     def asked_claims(self, wildcards: Any) -> list[str] | None:
-        """Ids of the claims that a ledger has; None for all of its study."""
+        """Ids of a ledger's claims; None for all of its study."""
         return self.resting_on(wildcards.ledger) if "/" in wildcards.ledger else None
 
     @property
@@ -212,26 +195,20 @@ class Layout:
         return [self.at(f"ledgers/{n}.csv") for n in names if self.declared[n.split("/")[0]].file("claims.yaml")]
 
     def notebook_inputs(self, wildcards: Any) -> dict[str, list[str]]:
-        """What a notebook shows: a study's results, or in the overview those of all studies."""
-        name = wildcards.notebook
-        if name == "overview":
-            errata = self.study_files("errata.yaml", *self.whole_studies)
-            return {
-                "results": [self.at("ledger.csv"), *errata],
-                "experiments": self.experiment_files(self.whole_studies),
-            }
-        artefacts = [f for a in self.artefacts_of(name) for f in self.artefact_files(a)]
-        return {"results": [*artefacts, self.at(f"ledgers/{name}.csv")], "experiments": self.experiment_files([name])}
+        """The results that a notebook shows: of one study or, in the overview, of all whole studies."""
+        overview = wildcards.notebook == "overview"
+        studies = self.whole_studies if overview else [wildcards.notebook]
+        summary = [self.at("ledger.csv"), *self.study_files("errata.yaml", *self.whole_studies)]
+        results = summary if overview else self._results_of(wildcards.notebook)
+        return {"results": results, "experiments": self.experiment_files(studies)}
 
     def experiment_files(self, studies: list[str]) -> list[str]:
-        """All that the experiments are read from: the report and the notebooks list what is assumed in it."""
+        """All files of the experiments: the report and the notebooks list the assumptions in them."""
         return sorted({str(file) for e in self.experiments.values() if e.study in studies for file in e.files})
 
     def study_files(self, name: str, *studies: str) -> list[str]:
-        """The file of that name (`published.csv`, `errata.yaml`) of each of the studies that has one."""
+        """The file of that name (`published.csv`, `errata.yaml`) of each study that has one."""
         return [path for study in studies for path in self.declared[study].files(name)]
-
-    # -- code ----------------------------------------------------------------------------------------------
 
     def dataset_code(self, wildcards: Any) -> list[str]:
         name = self.datasets[wildcards.dataset]["name"]
@@ -239,21 +216,18 @@ class Layout:
 
     def partition_code(self, wildcards: Any) -> list[str]:
         name = self.partitions[f"{wildcards.dataset}/{wildcards.partition}"]["name"]
-        return list(
-            files_behind("fedrepro.data.preparation", "fedrepro.report.plotting", parts.module_of("partitions", name))
-        )
+        shared = ("fedrepro.data.preparation", "fedrepro.report.plotting")
+        return list(files_behind(*shared, parts.module_of("partitions", name)))
 
     def training_code(self, wildcards: Any) -> list[str]:
         e = self.experiment(wildcards)
         return list(training_files(e.methods(wildcards.algorithm), e.spec["model"]["name"]))
 
     def measures_code(self, study: str) -> list[str]:
-        """What collects a study's results."""
         module = parts.study_module(study, "measures")
         return list(files_behind("fedrepro.evidence.tables", *([module] if module else [])))
 
     def artefact_code(self, artefact: str) -> list[str]:
-        """What draws a figure or table."""
         return list(files_behind("fedrepro.report.rendering", parts.artefact_module(*artefact.split("/"))))
 
     @property
@@ -266,26 +240,18 @@ class Layout:
 
     @property
     def report_code(self) -> list[str]:
-        page = (ROOT / "src" / "fedrepro" / "report").glob("page.*")
-        return [
-            *files_behind("fedrepro.report.page", "fedrepro.evidence.assumptions"),
-            *(str(p.relative_to(ROOT)) for p in sorted(page)),
-        ]
-
-    # -- resources -----------------------------------------------------------------------------------------
-
-    @property
-    def places(self) -> Places:
-        return PLACES[self.scale]
+        page = sorted((ROOT / "src" / "fedrepro" / "report").glob("page.*"))
+        code = files_behind("fedrepro.report.page", "fedrepro.evidence.assumptions")
+        return [*code, *(str(p.relative_to(ROOT)) for p in page)]
 
     @cached_property
     def gpus_per_job(self) -> int:
-        """1 where training runs on cuda, else 0."""
+        """1 if training runs on cuda, else 0."""
         return int(self.device == "cuda" or (self.device == "auto" and _cuda_present()))
 
 
 def _cuda_present() -> bool:
-    """Whether the driver lists a GPU; asked without torch, which takes two seconds to import."""
+    """Whether the driver lists a GPU; without torch, which takes two seconds to import."""
     if shutil.which("nvidia-smi") is None:
         return False
     try:

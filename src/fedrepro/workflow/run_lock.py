@@ -1,10 +1,11 @@
 """One run at a time on a results folder, and no lock that outlives its run.
 
-Snakemake's own lock is a file: a run that was killed leaves it behind, and the next one must be told `--unlock`. Beside
-it a run holds a second file locked by flock, of which the kernel lets go however the run ends. Where that file is free
-and was last held on this very machine, snakemake's locks on the same results are left-overs and are removed.
+A killed run leaves snakemake's lock, a file, behind, and the next one needs `--unlock`. So a run also holds a second
+file locked by flock, which the kernel frees however the run ends. If that file is free and was last held on this
+machine, snakemake's locks on the same results are left over and are removed.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -18,9 +19,9 @@ from fedrepro.errors import UserError
 from fedrepro.files import sha256_of
 
 FOLDER = Path(".snakemake")
-PATIENCE = 10.0  # seconds: others hold the file for a moment to look at it
+PATIENCE = 10.0  # seconds: others lock the file for a moment when they check it
 
-_held: dict[Path, int] = {}  # the open file: closing it would end the hold
+_held: dict[Path, int] = {}  # open files: closing one frees its lock
 
 
 def clear_left_overs(results: str, say: Callable[[str], None]) -> None:
@@ -34,12 +35,12 @@ def clear_left_overs(results: str, say: Callable[[str], None]) -> None:
 
 
 def hold(results: str) -> None:
-    """Take the folder until this process ends; UserError where another run has it."""
+    """Lock the folder until this process ends; UserError if another run has it."""
     try:
         _file(results).parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(_file(results), os.O_RDWR | os.O_CREAT, 0o666)
     except OSError:
-        return  # a place that cannot be written to: snakemake will say so
+        return  # not writable: snakemake reports it
     deadline = time.monotonic() + PATIENCE
     while not _lock(handle):
         if time.monotonic() > deadline:
@@ -53,12 +54,12 @@ def hold(results: str) -> None:
 
 
 def who_runs(results: str) -> dict[str, Any] | None:
-    """What is known of the live run on `results`; None where there is none."""
+    """The record of the live run on `results`; None if there is none."""
     return _holder(_file(results))
 
 
 def busy(results: str | None = None) -> str | None:
-    """The line for a second run (on any results, where none are named); None where nothing runs."""
+    """The error line for a second run (on any results if none are named); None if nothing runs."""
     files = [_file(results)] if results else sorted(FOLDER.glob("fedrepro/running-*"))
     run = next((found for path in files if (found := _holder(path)) is not None), None)
     if run is None:
@@ -81,7 +82,7 @@ def _holder(path: Path) -> dict[str, Any] | None:
     try:
         return None if _lock(handle) else _record(path)
     finally:
-        os.close(handle)  # and so the look at it ends
+        os.close(handle)  # frees the lock
 
 
 def _lock(handle: int) -> bool:
@@ -90,20 +91,19 @@ def _lock(handle: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        pass  # a file system without flock: snakemake's own lock must do
+        pass  # a file system without flock: only snakemake's own lock holds
     return True
 
 
 def _record(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(_text(path))
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) else {}
+    with contextlib.suppress(ValueError):
+        if isinstance(record := json.loads(_text(path)), dict):
+            return record
+    return {}
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text()
     except OSError:
-        return ""  # it went just now
+        return ""  # just removed

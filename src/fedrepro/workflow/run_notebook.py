@@ -1,4 +1,4 @@
-"""Notebooks, executed by papermill and kept as html too."""
+"""Notebooks, executed by papermill and also saved as html."""
 
 import os
 import shutil
@@ -17,21 +17,12 @@ def execute_notebook(notebook: Path, executed: Path, page: Path, failed: Path) -
     folder = notebook.resolve().parent
     parameters = {"results": os.path.relpath(executed.resolve().parents[1], folder)}  # no path of this machine
     try:
-        papermill.execute_notebook(
-            notebook,
-            executed,
-            parameters,
-            progress_bar=False,
-            log_output=False,
-            request_save_on_cell_execute=False,  # written at the end, or where a cell fails
-            cwd=str(folder),
-        )
+        quiet = {"progress_bar": False, "log_output": False, "request_save_on_cell_execute": False}  # saved at the end
+        papermill.execute_notebook(notebook, executed, parameters, cwd=str(folder), **quiet)
     except BaseException:
-        # the workflow removes the outputs of a failed job: what ran is kept beside the log
+        # the workflow removes the outputs of a failed job: the executed part is kept with the log
         if executed.exists():
             shutil.copy(executed, failed)
         raise
-    html, _ = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True).from_notebook_node(
-        nbformat.read(executed, as_version=4)
-    )
-    write_atomically(page, html)
+    exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True)
+    write_atomically(page, exporter.from_notebook_node(nbformat.read(executed, as_version=4))[0])

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from fedrepro.core.expansion import MOST_EXPERIMENTS, SECTIONS, expand
+from fedrepro.core.expansion import MOST_EXPERIMENTS, PLACEHOLDER, SECTIONS, expand
 from fedrepro.core.experiment import SCALES, expanded, load_experiment, load_experiments, scaled
-from fedrepro.core.located import PLACEHOLDER
 from fedrepro.core.study import load_studies
 from fedrepro.errors import UserError
 from fedrepro.files import ROOT

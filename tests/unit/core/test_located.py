@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedrepro.core.located import read_located
+from fedrepro.core.expansion import read_located
 from fedrepro.files import read_yaml
 from tests.configs import message
 

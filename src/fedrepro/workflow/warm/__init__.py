@@ -1,14 +1,12 @@
-"""Jobs that start warm: one process imports torch and pandas once, and forks for every job of a local run.
+"""Warm jobs: one process imports torch and pandas once, and forks for every job of a local run.
 
-A study is many short jobs, and importing takes longer than most of them. Smoke of all studies takes 2:43 on a quiet
-machine of two cores with this, and without it 62 % was done after 7:45. FEDREPRO_WARM=off switches it off.
+Importing takes longer than most jobs. Smoke of all studies takes 2:43 on a quiet machine of two cores with this;
+without it 62 % was done after 7:45. FEDREPRO_WARM=off switches it off.
 
-`start` begins the process (`fedrepro.workflow.warm.process`) beside a run and puts startup/ on the PYTHONPATH of the
-jobs. Python imports the `sitecustomize` there before anything else, which hands the job over: script, folder,
-environment and open files. A fork of the warm process runs the same script, and the job waits for its exit code.
-
-The script runs by itself where no warm process answers, or it has another Python, or a source file has changed since it
-started. A fork ends with the job that asked for it, and all end with the run.
+`start` begins the process (`fedrepro.workflow.warm.process`) and puts startup/ on the PYTHONPATH of the jobs. Python
+first imports the `sitecustomize` there, which hands the job over: script, folder, environment and open files. A fork
+runs the script, and the job waits for its exit code. The job runs the script itself if no warm process answers, it has
+another Python, or a source file has changed since it started. A fork ends with its job, and all end with the run.
 
 Every job imports this module, so it must import nothing heavy.
 """
@@ -22,8 +20,8 @@ STARTUP = os.path.join(os.path.dirname(__file__), "startup")
 
 
 def start() -> None:
-    """Begin a warm process for the jobs of this one, unless there is one, it is switched off, or this is not Linux."""
-    import subprocess  # here: no job begins a warm process
+    """Begin a warm process for this run, unless there is one, it is switched off, or this is not Linux."""
+    import subprocess  # here: no job needs them
     import tempfile
 
     if os.environ.get(VARIABLE, "early") != "early" or not sys.platform.startswith("linux"):
@@ -31,17 +29,13 @@ def start() -> None:
     address = os.path.join(tempfile.mkdtemp(prefix="fedrepro-"), "socket")
     os.environ[VARIABLE] = address
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (STARTUP, os.environ.get("PYTHONPATH"))))
-    subprocess.Popen(
-        [sys.executable, "-m", "fedrepro.workflow.warm.process", address],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # the terminal's interrupt is for the run, which then ends its jobs
-    )
+    command, nowhere = [sys.executable, "-m", "fedrepro.workflow.warm.process", address], subprocess.DEVNULL
+    # in a session of its own: the terminal's interrupt is for the run, which then ends its jobs
+    subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True)
 
 
 def wanted_early() -> bool:
-    """Whether the run is known to be local before it is planned, so that imports and planning overlap."""
+    """Whether the run is known to be local before planning, so that imports and planning overlap."""
     return os.environ.get(VARIABLE) == "early"
 
 
@@ -55,15 +49,13 @@ def several_asked_for(command: list[str]) -> bool:
 
 def script_of(command: list[str]) -> str | None:
     """The script that snakemake wrote for a job, if this command line of Python runs one."""
-    if len(command) != 2 or os.path.dirname(command[1]).split(os.sep)[-2:] != [".snakemake", "scripts"]:
-        return None
-    return os.path.abspath(command[1])
+    ours = len(command) == 2 and os.path.dirname(command[1]).split(os.sep)[-2:] == [".snakemake", "scripts"]
+    return os.path.abspath(command[1]) if ours else None
 
 
 def hand_over(script: str) -> None:
-    """Have the warm process run `script`, and exit with its code; returns where no warm process takes it."""
-    address = os.environ.get(VARIABLE, "off")
-    if address == "off":
+    """Have the warm process run `script`, and exit with its code; returns if no warm process takes it."""
+    if (address := os.environ.get(VARIABLE, "off")) == "off":
         return
     import _socket  # `socket` and `json` take longer to import than all of this
 
@@ -81,5 +73,5 @@ def hand_over(script: str) -> None:
     if not taken:
         connection.close()
         return
-    code = connection.recv(1)  # empty: the warm process is gone, and the job with it
+    code = connection.recv(1)  # empty: the warm process ended, and the job with it
     os._exit(code[0] if code else 1)

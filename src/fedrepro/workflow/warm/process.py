@@ -21,44 +21,22 @@ from fedrepro.workflow import code_inputs
 from fedrepro.workflow.warm import VARIABLE
 
 LARGEST_REQUEST = 2**20
-#: imported before the first job: all that jobs import, at their start or later
+#: imported before the first job: all modules that jobs need
 MODULES = (
-    "snakemake.script",
-    "fedrepro.data.fetch",
-    "fedrepro.data.preparation",
-    "fedrepro.evidence.ledger",
-    "fedrepro.evidence.tables",
-    "fedrepro.report.page",
-    "fedrepro.report.rendering",
-    "fedrepro.workflow.jobs",
-    "fedrepro.workflow.run_notebook",
-    "fedrepro.workflow.train_job",
+    *("snakemake.script", "fedrepro.data.fetch", "fedrepro.data.preparation"),
+    *("fedrepro.evidence.ledger", "fedrepro.evidence.tables", "fedrepro.report.page", "fedrepro.report.rendering"),
+    *("fedrepro.workflow.jobs", "fedrepro.workflow.run_notebook", "fedrepro.workflow.train_job"),
     *(module for kind in parts.SHARED for module in parts.modules(kind).values()),
     *parts.result_modules(),
-    "jsonschema",
-    "torch._dynamo",
-    "pyarrow.parquet",
-    "pyarrow.dataset",
-    "pyarrow.pandas_compat",
-    "pandas.core.arrays.arrow.extension_types",
-    "pandas.io.formats.csvs",
-    "matplotlib.backends.backend_agg",
-    "matplotlib.backends.backend_svg",
-    "PIL.JpegImagePlugin",
-    "PIL.features",
-    "black",
-    "opacus.accountants.analysis.rdp",
-    "scipy.integrate",
-    "scipy.ndimage",
-    "scipy.optimize",
-    "scipy.stats",
+    *("jsonschema", "torch._dynamo", "pyarrow.parquet", "pyarrow.dataset", "pyarrow.pandas_compat"),
+    *("pandas.core.arrays.arrow.extension_types", "pandas.io.formats.csvs"),
+    *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "PIL.JpegImagePlugin", "PIL.features"),
+    *("black", "opacus.accountants.analysis.rdp", "scipy.integrate", "scipy.ndimage", "scipy.optimize", "scipy.stats"),
     "sklearn.linear_model",
 )
 
 
 class Request(NamedTuple):
-    """What a job hands over."""
-
     python: str
     script: str
     folder: str
@@ -70,13 +48,13 @@ def serve(address: str) -> None:
     parent, stamp = os.getppid(), _stamp()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
-    listener.listen(64)  # from here on jobs wait for the imports, instead of importing the same at the same time
+    listener.listen(64)  # later jobs wait for the imports; importing on their own would be no faster
     for name in MODULES:
         with contextlib.suppress(Exception):  # a job that needs it reports the error
             importlib.import_module(name)
     code_inputs.read_all()
     provenance.versions()
-    gc.freeze()  # a job's garbage collection would write to, and so copy, the memory that forks share
+    gc.freeze()  # garbage collection in a fork would copy the shared memory
     waker, bell = socket.socketpair()
     waker.setblocking(False)
     bell.setblocking(False)
@@ -100,7 +78,7 @@ def serve(address: str) -> None:
                 elif key.fileobj is bell:
                     with contextlib.suppress(BlockingIOError):
                         bell.recv(4096)
-                else:  # the job that asked has ended
+                else:  # the waiting job has ended
                     ready.unregister(key.fileobj)
                     _end(next(pid for pid, waiting in jobs.items() if waiting is key.fileobj))
             for pid, code in _ended():
@@ -117,7 +95,7 @@ def serve(address: str) -> None:
 
 
 def _begin(connection: socket.socket, stamp: int, others: list[socket.socket]) -> int | None:
-    """Fork for a request: the process, or None where the job is to run by itself."""
+    """Fork for a request: the process, or None if the job must run its script itself."""
     files: list[int] = []
     try:
         request = _received(connection, files)
@@ -131,7 +109,7 @@ def _begin(connection: socket.socket, stamp: int, others: list[socket.socket]) -
     except (OSError, ValueError):
         return None
     finally:
-        for file in files:  # the fork has them; as long as they are open here, readers of its output would wait
+        for file in files:  # the fork has them; while they are open here, readers of its output wait
             os.close(file)
 
 
@@ -167,7 +145,7 @@ def _become(request: Request, files: list[int], others: Sequence[socket.socket])
 
 
 def _run(request: Request) -> None:
-    """Run the script as if started by itself, and end the process."""
+    """Run the script as a command of its own, and end the process."""
     code = 1
     try:
         os.environ.clear()
@@ -186,7 +164,7 @@ def _run(request: Request) -> None:
 
 
 def _ended() -> list[tuple[int, int]]:
-    """(process, exit code) of the jobs that have ended."""
+    """(process, exit code) of ended jobs."""
     found = []
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
@@ -201,7 +179,7 @@ def _end(pid: int) -> None:
 
 
 def _stamp() -> int:
-    """Changes with every source file of the package."""
+    """Changes with any source file of the package."""
     files = (os.path.join(folder, name) for folder, _, names in os.walk(parts.PACKAGE) for name in names)
     return hash(tuple(sorted((path, os.stat(path).st_mtime_ns) for path in files if path.endswith(".py"))))
 

@@ -1,4 +1,4 @@
-"""The first thing that Python imports in a job of a local run (see fedrepro.workflow.warm)."""
+"""Python's first import in a job of a local run (see fedrepro.workflow.warm)."""
 
 import sys
 
