@@ -47,16 +47,13 @@ def test_targets_are_theta1_f_plus_theta2_noise():
     assert abs(np.corrcoef(signal, noise)[0, 1]) < 0.07
 
 
-def test_clients_have_functions_of_their_own_or_one_in_common():
-    """With l so long that f is constant, the sd of the clients' constants is θ1, or 0 where f is common."""
+def test_clients_have_functions_of_their_own():
+    """With l so long that f is constant, the sd of the clients' constants is θ1."""
     flat = {"clients": 100, "total": 300, "dimension": 1, "lengthscale": 1e4, "signal": 2.0, "noise": 0.0}
     own = make(**flat).train
     heights = np.array([own.y[own.client == k].mean() for k in range(100)])
     assert heights.std() == pytest.approx(2, rel=0.3)
     assert all(np.ptp(own.y[own.client == k]) < 0.01 for k in range(100))
-    one = make(**flat, draw="common").train
-    assert np.ptp(one.y) < 0.01
-    assert np.array_equal(one.x, own.x)
 
 
 def test_parameters_that_are_not_given_are_drawn_within_the_stated_ranges():
@@ -79,10 +76,6 @@ def test_fixing_one_parameter_leaves_the_others():
     assert float(fixed["noise"]) == 0.3
     assert float(free["signal"]) == float(fixed["signal"])
     assert np.array_equal(free["lengthscale"], fixed["lengthscale"])
-    isotropic = make(seed=5, isotropic=True).facts
-    d = int(free["dimension"])
-    assert d > 1
-    assert isotropic["lengthscale"][:d].tolist() == [free["lengthscale"][0]] * d
     assert make(dimension=2, lengthscale=[0.2, 0.4]).facts["lengthscale"].tolist() == [0.2, 0.4]
 
 
@@ -152,7 +145,6 @@ def test_jitter_grows_until_the_matrix_factors(monkeypatch):
     ("wrong", "said"),
     [
         ({"kernel": "matern"}, "gp_draws: kernel = 'matern' is unknown; did you mean 'matern32'"),
-        ({"draw": "device"}, "gp_draws: draw = 'device' is unknown"),
         ({"signal": -1.0}, r"gp_draws: signal = -1\.0: must not be negative"),
         ({"clients": 0}, "gp_draws: clients = 0: must be at least 1"),
         ({"clients": 9, "total": 8}, "gp_draws: total = 8: 9 clients need a sample each"),
@@ -160,7 +152,7 @@ def test_jitter_grows_until_the_matrix_factors(monkeypatch):
         ({"dimension": 3, "lengthscale": [0.1, 0.2]}, "gp_draws: lengthscale has 2 numbers for 3 dimensions"),
         ({"dimension": 1, "lengthscale": 0.0}, r"gp_draws: lengthscale = \[0\.0\]: must be above 0"),
         ({"dimension": 3, "width": 2}, "gp_draws: width = 2: the inputs have 3 dimensions"),
-        ({"draw": "common", "total": 12_001}, "gp_draws: 12001 points are drawn together; at most 12000"),
+        ({"clients": 1, "total": 12_001}, "gp_draws: 12001 points are drawn together; at most 12000"),
         ({"balanced": False, "largest": 20_000}, "gp_draws: 20000 points are drawn together"),
     ],
 )

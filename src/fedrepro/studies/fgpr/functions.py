@@ -1,16 +1,11 @@
 """Test functions in several fidelities (thesis §4.3.3, §4.5, §4.6, App. C.2 and C.4), from x [n, d] to y [n].
 
-`FUNCTIONS` holds the thesis' formulas under their plain names, and two variants:
-
-| name | difference from the thesis |
-|---|---|
-| hartmann_printed | y_t as printed has α, not α_t: all fidelities are the same. `hartmann` has α_t, as its text means |
-| branin_authors | the authors' code: no square root in the medium fidelity; the low one's inputs *are* 1.2(x + 2) |
-
-CURRIN, PARK, high-fidelity BRANIN and the A and P of Hartmann are the literature's. There Hartmann is negative, to be
-minimised (Cutajar et al. 2019; also in the authors' code), and Borehole's low fidelity has 5 instead of 5π and x5 up to
-116 instead of 115 (Xiong et al. 2013). Where a formula divides by 0 on the edge of its domain, its value is the limit
-(CURRIN at x2 = 0, PARK at x1 = 0).
+`FUNCTIONS` holds the thesis' formulas, but for Hartmann: y_t as printed has α, not α_t as its text means, so that all
+fidelities would be the same. CURRIN, PARK, high-fidelity BRANIN and the A and P of Hartmann are the literature's. There
+Hartmann is negative, to be minimised (Cutajar et al. 2019; also in the authors' code), and Borehole's low fidelity has
+5 instead of 5π and x5 up to 116 instead of 115 (Xiong et al. 2013). The authors' BRANIN has no square root in the
+medium fidelity, and the inputs of its low one *are* 1.2(x + 2). Where a formula divides by 0 on the edge of its domain,
+its value is the limit (CURRIN at x2 = 0, PARK at x1 = 0).
 """
 
 from collections.abc import Callable
@@ -20,7 +15,6 @@ from functools import partial
 import numpy as np
 
 Function = Callable[[np.ndarray], np.ndarray]
-Domain = tuple[tuple[float, float], ...]
 
 A = np.array([[3, 10, 30], [0.1, 10, 35], [3, 10, 30], [0.1, 10, 35]])
 P = np.array([[3689, 1170, 2673], [4699, 4387, 7470], [1091, 8732, 5547], [381, 5743, 8828]]) / 1e4
@@ -36,20 +30,13 @@ BOREHOLE = tuple(zip(_LOW, _HIGH, strict=True))
 class Fidelities:
     """levels: from low to high fidelity; sizes: the thesis' numbers of samples per level.
 
-    peers: all levels are tested, not only the last. first_domain: that of the first level's inputs, if not `domain`.
+    domain: least and greatest value of each input; peers: all levels are tested, not only the last.
     """
 
-    source: str
-    domain: Domain
+    domain: tuple[tuple[float, float], ...]
     levels: tuple[Function, ...]
     sizes: tuple[int, ...]
     peers: bool = False
-    first_domain: Domain | None = None
-
-    def domain_of(self, level: int) -> np.ndarray:
-        """[d, 2]: least and greatest value of each input."""
-        own = self.first_domain if level == 0 and self.first_domain else self.domain
-        return np.array(own, dtype=np.float64)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,19 +102,13 @@ def branin_high(x: np.ndarray) -> np.ndarray:
     return parabola**2 + (10 - 5 / (4 * np.pi)) * np.cos(x1) + 10
 
 
-def branin_medium(x: np.ndarray, root: bool = True) -> np.ndarray:
+def branin_medium(x: np.ndarray) -> np.ndarray:
     x1, x2 = x.T
-    high = branin_high(x - 2)
-    return 10 * (np.sqrt(high) if root else high) + 2 * (x1 - 0.5) - 3 * (3 * x2 - 1) - 1
+    return 10 * np.sqrt(branin_high(x - 2)) + 2 * (x1 - 0.5) - 3 * (3 * x2 - 1) - 1
 
 
 def branin_low(x: np.ndarray) -> np.ndarray:
     return branin_medium(1.2 * (x + 2)) - 3 * x[:, 1] + 1
-
-
-def branin_low_authors(x: np.ndarray) -> np.ndarray:
-    """Of inputs that already are 1.2(x + 2)."""
-    return branin_medium(x, root=False) - 3 * x[:, 1] + 1
 
 
 def hartmann(x: np.ndarray, below: int) -> np.ndarray:
@@ -144,36 +125,19 @@ def borehole(x: np.ndarray, factor: float, offset: float) -> np.ndarray:
 
 
 FUNCTIONS: dict[str, Fidelities] = {
-    "opposite_sines": Fidelities(
-        "thesis §4.3.3, Fig. 4.1", ((0.0, 10.0),), (sine, partial(sine, sign=-1.0)), (100, 100), peers=True
-    ),
-    "equal_sines": Fidelities("thesis §4.5, Example 3, Fig. 4.5", (UNIT,), (sine, sine), (100, 100), peers=True),
-    "two_lines": Fidelities(
-        "thesis App. C.4", (UNIT,), (partial(line, slope=3.0), partial(line, slope=1.0)), (100, 100), peers=True
-    ),
-    "linear": Fidelities("thesis §4.6, Example 1", (UNIT,), (linear_low, linear_high), (100, 20)),
-    "nonlinear": Fidelities("thesis §4.6, Example 2", ((0.0, 2.0),), (nonlinear_low, nonlinear_high), (100, 20)),
-    "currin": Fidelities("thesis App. C.2, Example 3", (UNIT,) * 2, (currin_low, currin_high), (200, 40)),
-    "park": Fidelities("thesis App. C.2, Example 4", (UNIT,) * 4, (park_low, park_high), (300, 50)),
-    "branin": Fidelities("thesis App. C.2, Example 5", BRANIN, (branin_low, branin_medium, branin_high), (200, 40, 20)),
-    "branin_authors": Fidelities(
-        "the thesis' released code",
-        BRANIN,
-        (branin_low_authors, partial(branin_medium, root=False), branin_high),
-        (200, 40, 20),
-        first_domain=((-3.6, 14.4), (2.4, 20.4)),
-    ),
-    "hartmann": Fidelities(
-        "thesis App. C.2, Example 6, with α_t",
-        (UNIT,) * 3,
-        tuple(partial(hartmann, below=t) for t in (2, 1, 0)),
-        (200, 100, 50),
-    ),
-    "hartmann_printed": Fidelities(
-        "thesis App. C.2, Example 6, to the letter", (UNIT,) * 3, (partial(hartmann, below=0),) * 3, (200, 100, 50)
-    ),
+    # §4.3.3, Fig. 4.1; §4.5, Example 3, Fig. 4.5; App. C.4
+    "opposite_sines": Fidelities(((0.0, 10.0),), (sine, partial(sine, sign=-1.0)), (100, 100), peers=True),
+    "equal_sines": Fidelities((UNIT,), (sine, sine), (100, 100), peers=True),
+    "two_lines": Fidelities((UNIT,), (partial(line, slope=3.0), partial(line, slope=1.0)), (100, 100), peers=True),
+    # §4.6, Examples 1 and 2
+    "linear": Fidelities((UNIT,), (linear_low, linear_high), (100, 20)),
+    "nonlinear": Fidelities(((0.0, 2.0),), (nonlinear_low, nonlinear_high), (100, 20)),
+    # App. C.2, Examples 3 to 7
+    "currin": Fidelities((UNIT,) * 2, (currin_low, currin_high), (200, 40)),
+    "park": Fidelities((UNIT,) * 4, (park_low, park_high), (300, 50)),
+    "branin": Fidelities(BRANIN, (branin_low, branin_medium, branin_high), (200, 40, 20)),
+    "hartmann": Fidelities((UNIT,) * 3, tuple(partial(hartmann, below=t) for t in (2, 1, 0)), (200, 100, 50)),
     "borehole": Fidelities(
-        "thesis App. C.2, Example 7",
         BOREHOLE,
         (partial(borehole, factor=5 * np.pi, offset=1.5), partial(borehole, factor=2 * np.pi, offset=1.0)),
         (200, 50),

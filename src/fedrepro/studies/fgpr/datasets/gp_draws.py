@@ -6,10 +6,9 @@ x ~ U[0, 1]^d, y = f(x) + θ2 N(0, 1), f ~ GP(0, θ1² k), with r² = Σ_j ((x_j
     matern32  k = (1 + √3 r) exp(−√3 r)
 
 As in every run of the thesis, θ1 ∈ [0.1, 10], θ2 ∈ [0.01, 1], l ∈ [0.01, 1]^d and d ∈ {1 … 10} are drawn first,
-uniformly (assumed), unless given. `isotropic`: one l for all dimensions, as in the thesis' formulas (its range has one
-per dimension). "All clients come from the same underlying stochastic process": with draw `client` (default) each client
-has its own function from that process, as the objective Σ p_k L_k supposes; with `common` all clients observe one
-function. Both by Cholesky in float64 of all points drawn together.
+uniformly (assumed), unless given; the thesis' formulas have one l for all dimensions, its range one per dimension. "All
+clients come from the same underlying stochastic process": each has its own function from it, as the objective Σ p_k L_k
+supposes, by Cholesky in float64 of all its points together.
 
 Balanced: N/K samples per client: (K, N) = (20, 5000), (50, 2000), (100, 800). Not balanced: "from 10 to 10,000 points",
 with the law shown as a histogram only. Here sizes are evenly spaced on a log scale from `smallest` to `largest`
@@ -33,7 +32,6 @@ from fedrepro.data.simulation import check_least, check_name
 from fedrepro.errors import UserError
 
 KERNELS = ("rbf", "matern32")
-DRAWS = ("client", "common")
 SIGNAL, NOISE, LENGTHSCALE, DIMENSION = (0.1, 10.0), (0.01, 1.0), (0.01, 1.0), (1, 10)
 MOST = 12_000  # points drawn together: their covariance takes 1.2 GB, and twice that while computed
 
@@ -47,21 +45,18 @@ def gp_draws(
     balanced: bool = True,
     smallest: int = 10,
     largest: int = 10_000,
-    draw: str = "client",
     dimension: int | None = None,
     signal: float | None = None,
     noise: float | None = None,
     lengthscale: float | list[float] | None = None,
-    isotropic: bool = False,
     width: int | None = None,
     test: int = 0,
 ) -> Dataset:
     check_name("gp_draws", "kernel", kernel, KERNELS)
-    check_name("gp_draws", "draw", draw, DRAWS)
     check_least("gp_draws", 1, clients=clients, dimension=dimension)
     check_least("gp_draws", 0, signal=signal, noise=noise, test=test)
     width = width or dimension or DIMENSION[1]
-    parameters, order, common, *streams = source.rng.spawn(3 + clients)
+    parameters, order, _, *streams = source.rng.spawn(3 + clients)
     # all four are always drawn, so fixing one does not change the others
     drawn = parameters.uniform(*SIGNAL), parameters.uniform(*NOISE), int(parameters.integers(*DIMENSION, endpoint=True))
     scales = parameters.uniform(*LENGTHSCALE, max(width, DIMENSION[1]))
@@ -70,10 +65,10 @@ def gp_draws(
     if d > width:
         raise UserError(f"gp_draws: width = {width}: the inputs have {d} dimensions")
     own = np.full(width, math.inf)
-    own[:d] = _lengthscales(lengthscale, scales[:d], isotropic)
+    own[:d] = _lengthscales(lengthscale, scales[:d])
 
     counts = order.permutation(_counts(clients, total, balanced, smallest, largest))
-    together = counts.sum() + clients * test if draw == "common" else counts.max() + test
+    together = counts.max() + test
     if together > MOST:
         raise UserError(f"gp_draws: {together} points are drawn together; at most {MOST} fit into memory")
     places, white, errors = [], [], []
@@ -84,14 +79,11 @@ def gp_draws(
         places.append(x)
         white.append(function.standard_normal(n + test))
         errors += [noises.standard_normal(n), test_noises.standard_normal(test)]
-    x = np.concatenate(places)
-    if draw == "common":
-        places, white = [x], [common.standard_normal(together)]
     functions, jitters = zip(*(sample(kernel, *block, own) for block in zip(places, white, strict=True)), strict=True)
     client = np.repeat(np.arange(clients), counts + test)
     training = np.concatenate([np.arange(n + test) < n for n in counts])
     f = signal * np.concatenate(functions)
-    samples = Split(x, f + noise * np.concatenate(errors), client=client)
+    samples = Split(np.concatenate(places), f + noise * np.concatenate(errors), client=client)
     numbers = {"signal": signal, "noise": noise, "lengthscale": own, "dimension": d, "jitter": max(jitters)}
     facts = {name: np.asarray(value) for name, value in numbers.items()}
     held_out = None
@@ -101,9 +93,9 @@ def gp_draws(
     return Dataset("synthetic", train=samples.take(np.flatnonzero(training)), test=held_out, facts=facts)
 
 
-def _lengthscales(given: float | Sequence[float] | None, drawn: np.ndarray, isotropic: bool) -> np.ndarray:
+def _lengthscales(given: float | Sequence[float] | None, drawn: np.ndarray) -> np.ndarray:
     if given is None:
-        return np.full(len(drawn), drawn[0]) if isotropic else drawn
+        return drawn
     own = np.atleast_1d(np.asarray(given, dtype=np.float64))
     if len(own) not in (1, len(drawn)):
         raise UserError(f"gp_draws: lengthscale has {len(own)} numbers for {len(drawn)} dimensions")

@@ -1,11 +1,10 @@
 """Clients with data of different fidelity (thesis §4.6, Table 4.2, Fig. 4.6–4.8; the pairs of Fig. 4.1, 4.5, C.4).
 
-One client per level of a function of `functions.FUNCTIONS`, the last with the highest fidelity. Sizes are the thesis',
-unless `sizes` (low → high) are given. Parameters cover what the thesis leaves open or its released code changes:
-- design: `uniform` on the domain (stated for test points only); `lhs`, a Latin hypercube; `grid`, equally spaced with
-  both ends (the released 1-D examples, and "uniformly spread" in §4.3.3). `vertices` adds the 2^d corners of the domain
-  to every client's and the test inputs (the released CURRIN example, where 40 points become 44).
-- devices_per_level: clients per level, each with its own inputs (the released code has 2; the thesis 1).
+One client per level (two in the released code) of a function of `functions.FUNCTIONS`, the last with the highest
+fidelity. Sizes are the thesis', unless `sizes` (low → high) are given. Open in the thesis or changed by its code:
+- design: `uniform` on the domain (stated for test points only); `grid`, equally spaced with both ends (the released 1-D
+  examples, and "uniformly spread" in §4.3.3). `vertices` adds the 2^d corners of the domain to every client's and the
+  test inputs (the released CURRIN example, where 40 points become 44).
 - scaled: inputs are fractions of the domain, in [0, 1].
 - standardised: every client's y has mean 0 and sd 1 (divisor n − 1), "all output values" of §4.6; test y is shifted and
   scaled by the tested client's training values. A client with one sample or constant y is only shifted.
@@ -15,8 +14,8 @@ unless `sizes` (low → high) are given. Parameters cover what the thesis leaves
   standardising, to training targets; to test targets only with `test_noise`.
 
 Test points, `test` per tested client, are uniform on the domain. Tested are the clients of the highest fidelity, or all
-if the levels are peers (two sines, two lines). A client's data depend only on its level and its number, and a larger
-`uniform` design contains the smaller.
+if the levels are peers (two sines, two lines). A client's data depend only on its level, and a larger `uniform` design
+contains the smaller.
 
 Shapes: x [n, d], y [n], client [n], group [n] = level. facts: clients (names), level [K], domain [d, 2] of the highest
 fidelity, shift [K] and scale [K] (y = (f − shift) / scale; 0 and 1 unless standardised), test_mean [n] (test targets
@@ -34,7 +33,7 @@ from fedrepro.data.simulation import check_least, check_name, noise_sd
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.functions import FUNCTIONS, Fidelities
 
-DESIGNS = ("uniform", "lhs", "grid")
+DESIGNS = ("uniform", "grid")
 
 
 def multi_fidelity(
@@ -42,7 +41,6 @@ def multi_fidelity(
     *,
     function: str = "currin",
     sizes: Sequence[int] | None = None,
-    devices_per_level: int = 1,
     design: str = "uniform",
     vertices: bool = False,
     noise: float = 0.0,
@@ -57,30 +55,29 @@ def multi_fidelity(
     check_least("multi_fidelity", 1, test=test)
     if spare and (design != "uniform" or noise):
         raise UserError("multi_fidelity: spare: only a uniform design without noise can go on")
-    fidelities, counts = _settings(function, sizes, devices_per_level)
+    fidelities, counts = _settings(function, sizes)
     sigma = noise_sd("multi_fidelity", noise, noise_is)
-    levels, d = len(fidelities.levels), len(fidelities.domain)
-    corners = _corners(d) if vertices else np.empty((0, d))
+    domain = np.array(fidelities.domain, dtype=np.float64)
+    d, levels = len(domain), len(counts)
+    corners = np.array(list(np.ndindex(*[2] * d)), dtype=np.float64) if vertices else np.empty((0, d))
     columns = ("x", "y", "client", "test_x", "test_y", "test_client", "mean")
     parts: dict[str, list[np.ndarray]] = {name: [] for name in columns}
-    shift, scale = np.zeros((2, levels * devices_per_level))
+    shift, scale = np.zeros((2, levels))
     spares: dict[str, np.ndarray] = {}
-    streams = [stream for level in source.rng.spawn(levels) for stream in level.spawn(devices_per_level)]
-    for k, stream in enumerate(streams):
-        level = k // devices_per_level
-        f, domain = fidelities.levels[level], fidelities.domain_of(level)
+    for k, (f, level) in enumerate(zip(fidelities.levels, source.rng.spawn(levels), strict=True)):
+        (stream,) = level.spawn(1)
         inputs, errors, test_inputs, test_errors = stream.spawn(4)
-        u = np.concatenate([corners, _design(design, counts[level], d, inputs)])
+        u = np.concatenate([corners, _design(design, counts[k], d, inputs)])
         y = f(_stretch(u, domain)) + sigma * errors.standard_normal(len(u))
         shift[k], scale[k] = _moments(y) if standardised else (0.0, 1.0)
         parts["x"].append(u if scaled else _stretch(u, domain))
         parts["y"].append((y - shift[k]) / scale[k])
         parts["client"].append(np.full(len(u), k))
-        if spare and k == len(streams) - 1:
+        if spare and k == levels - 1:
             u = inputs.random((spare, d))
             spares["spare_y"] = (f(_stretch(u, domain)) - shift[k]) / scale[k]
             spares["spare_x"] = u if scaled else _stretch(u, domain)
-        if fidelities.peers or level == levels - 1:
+        if fidelities.peers or k == levels - 1:
             u = np.concatenate([corners, test_inputs.random((test, d))])
             mean = f(_stretch(u, domain))
             y = mean + test_noise * sigma * test_errors.standard_normal(len(u))
@@ -89,32 +86,27 @@ def multi_fidelity(
             parts["mean"].append((mean - shift[k]) / scale[k])
             parts["test_client"].append(np.full(len(u), k))
     x, y, client, test_x, test_y, test_client, mean = (np.concatenate(part) for part in parts.values())
-    numbers = [f" {i + 1}" for i in range(devices_per_level)] if devices_per_level > 1 else [""]
     facts = {
-        "clients": np.array([name + number for name in fidelities.names for number in numbers]),
-        "level": np.repeat(np.arange(levels), devices_per_level),
-        "domain": fidelities.domain_of(levels - 1),
+        "clients": np.array(fidelities.names),
+        "level": np.arange(levels),
+        "domain": domain,
         "shift": shift,
         "scale": scale,
         "test_mean": mean,
         **spares,
     }
-    return Dataset(
-        "synthetic",
-        train=Split(x, y, client=client, group=client // devices_per_level),
-        test=Split(test_x, test_y, client=test_client, group=test_client // devices_per_level),
-        facts=facts,
-    )
+    test_split = Split(test_x, test_y, client=test_client, group=test_client)
+    return Dataset("synthetic", train=Split(x, y, client=client, group=client), test=test_split, facts=facts)
 
 
-def _settings(function: str, sizes: Sequence[int] | None, devices: int) -> tuple[Fidelities, Sequence[int]]:
+def _settings(function: str, sizes: Sequence[int] | None) -> tuple[Fidelities, Sequence[int]]:
     """The function, and the number of samples per level."""
     check_name("multi_fidelity", "function", function, FUNCTIONS)
     fidelities = FUNCTIONS[function]
     counts, levels = fidelities.sizes if sizes is None else sizes, len(fidelities.levels)
     if len(counts) != levels:
         raise UserError(f"multi_fidelity: sizes = {list(counts)}: {function} has {levels} levels, from low to high")
-    check_least("multi_fidelity", 1, devices_per_level=devices, sizes=min(counts))
+    check_least("multi_fidelity", 1, sizes=min(counts))
     return fidelities, counts
 
 
@@ -122,18 +114,11 @@ def _design(design: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray
     """n points of the unit cube [n, d]."""
     if design == "uniform":
         return rng.random((n, d))
-    if design == "lhs":
-        strata = np.stack([rng.permutation(n) for _ in range(d)], axis=1)
-        return (strata + rng.random((n, d))) / n
     side = round(n ** (1 / d))
     if side**d != n:
         raise UserError(f"multi_fidelity: {n} points make no grid in {d} dimensions; {side**d} do")
     axis = np.linspace(0.0, 1.0, side)
     return np.stack(np.meshgrid(*[axis] * d, indexing="ij"), axis=-1).reshape(n, d)
-
-
-def _corners(d: int) -> np.ndarray:
-    return np.array(list(np.ndindex(*[2] * d)), dtype=np.float64)
 
 
 def _stretch(u: np.ndarray, domain: np.ndarray) -> np.ndarray:
@@ -146,15 +131,10 @@ def _moments(y: np.ndarray) -> tuple[float, float]:
 
 
 def multi_fidelity_size(
-    function: str = "currin",
-    sizes: Sequence[int] | None = None,
-    devices_per_level: int = 1,
-    vertices: bool = False,
-    **_: Any,
+    function: str = "currin", sizes: Sequence[int] | None = None, vertices: bool = False, **_: Any
 ) -> tuple[int, int]:
-    fidelities, counts = _settings(function, sizes, devices_per_level)
-    clients = len(counts) * devices_per_level
-    return clients, sum(counts) * devices_per_level + clients * vertices * 2 ** len(fidelities.domain)
+    fidelities, counts = _settings(function, sizes)
+    return len(counts), sum(counts) + len(counts) * vertices * 2 ** len(fidelities.domain)
 
 
 DATASET = Entry(multi_fidelity, seeded=True, size=multi_fidelity_size, example={"test": 20})

@@ -9,8 +9,7 @@ With both files train has 44,484 rows (sarcos_inv.mat) and test 4,449 (sarcos_in
 
 The test file is no independent test set: its rows are in order of time, evenly about 0.11 s apart, and their number is
 a tenth of the training file's. Public code says it is every tenth row (not verified here without the training file).
-`facts["overlap"]` [n_test] marks the test rows that are also training rows, and `drop_overlap` removes them from the
-train split. The thesis does not mention it.
+`facts["overlap"]` [n_test] marks the test rows that are also training rows. The thesis does not mention it.
 
 `pooled` gives all rows once as the train split and no test split: devices then test on a part of their own rows,
 whichever files are present. `standardised`: every column of x and y has mean 0 and sd 1 over the train split (the
@@ -38,12 +37,7 @@ ROWS = {"sarcos_inv": 44484, "sarcos_inv_test": 4449}
 
 
 def sarcos(
-    source: Source,
-    *,
-    outputs: int | Sequence[int] | None = None,
-    drop_overlap: bool = False,
-    pooled: bool = False,
-    standardised: bool = False,
+    source: Source, *, outputs: int | Sequence[int] | None = None, pooled: bool = False, standardised: bool = False
 ) -> Dataset:
     chosen = pick("sarcos", "outputs", outputs, TORQUES)
     found = source.find("sarcos")
@@ -60,7 +54,6 @@ def sarcos(
         train, test = np.concatenate([train, test[~overlap(test, train)]]), None
     if test is not None:
         facts["overlap"] = overlap(test, train)
-        train = train[~overlap(train, test)] if drop_overlap else train
     if standardised:
         mean, sd = train.mean(axis=0), train.std(axis=0, ddof=1)
         train, test = (None if table is None else (table - mean) / sd for table in (train, test))
