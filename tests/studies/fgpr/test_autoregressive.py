@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from fedrepro.studies.fgpr.gp.autoregressive import AutoregressiveGP
-from fedrepro.studies.fgpr.gp.scores import rmse
-from fedrepro.studies.fgpr.gp.shared import SharedGP
+from fedrepro.studies.fgpr.gp.errors import rmse
+from fedrepro.studies.fgpr.gp.maximum_likelihood import SharedGP
 
 
 def low(x):

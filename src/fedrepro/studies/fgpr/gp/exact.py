@@ -84,7 +84,7 @@ def correlation(name: str, lengthscale: Tensor, x1: Tensor, x2: Tensor) -> Tenso
     """k(x1, x2; l): lengthscale [*, 1] or [*, d], x1 [*, n, d], x2 [*, m, d] → [*, n, m]."""
     key = (name, lengthscale.shape[-1] > 1)
     if key not in _CORRELATIONS:
-        from fedrepro.studies.fgpr.gp.kernels import base_kernel  # importing gpytorch is slow, and few jobs need it
+        from fedrepro.studies.fgpr.gp.search import base_kernel  # importing gpytorch is slow, and few jobs need it
 
         kernel = base_kernel(name, ard_num_dims=2 if key[1] else None)  # gpytorch only tests for more than one
         kernel.raw_lengthscale_constraint = _NaturalScale()

@@ -27,8 +27,14 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor, nn
 
 from fedrepro.studies.fgpr.gp.exact import Data, Law
-from fedrepro.studies.fgpr.gp.kernels import NOISE_FLOOR, gaussian_likelihood, scaled_kernel, starting_points
-from fedrepro.studies.fgpr.gp.multi_start import Effort, maximise, no_jitter_warnings
+from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort
+from fedrepro.studies.fgpr.gp.search import (
+    gaussian_likelihood,
+    maximise,
+    no_jitter_warnings,
+    scaled_kernel,
+    starting_points,
+)
 
 
 class Statistics(NamedTuple):

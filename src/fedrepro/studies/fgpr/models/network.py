@@ -17,7 +17,7 @@ from fedrepro.core.algorithm import Metric, Problem
 from fedrepro.core.federation import Batch
 from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
-from fedrepro.studies.fgpr.gp.device_errors import Curve, Prediction, along, columns, device_errors, output_names
+from fedrepro.studies.fgpr.gp.errors import along, columns, curve, device_errors, output_names
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 
@@ -73,9 +73,9 @@ class Network(AssessingModel):
         holdings, predictions = getattr(federation, split), {}
         for k, w in models.items():
             x = holdings.samples.x[holdings.of(k)]
-            predictions[k] = Prediction(columns(functional_call(self, w, (x,))))
+            predictions[k] = columns(functional_call(self, w, (x,))), None
             if self.curve and split == "train":
                 x = along(federation, k, self.curve)
-                metrics += Curve(x[:, 0], columns(functional_call(self, w, (x,)))[:, 0]).metrics(k)
+                metrics += curve(k, x=x[:, 0], mean=columns(functional_call(self, w, (x,)))[:, 0])
         mse, errors = device_errors(predictions, federation, split, output_names(federation, self.outputs_apart))
         return 0.5 * self.outputs_apart * mse, mse, [*metrics, *errors]

@@ -1,43 +1,64 @@
-"""L-BFGS-B on the parameters of gpytorch modules, from several starts.
+"""gpytorch's kernels and likelihoods as the baselines use them, and L-BFGS-B on their parameters from several starts.
 
 For exact likelihoods of some hundred samples this takes 50 to 150 evaluations, ten times fewer than Adam, so runs in
 sequence are faster than a batch of them. Counted, not hidden: jitter that gpytorch adds to a matrix which is not
 positive definite, and evaluations that fail in spite of it.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from gpytorch.constraints import GreaterThan
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.likelihoods import GaussianLikelihood
 from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor, nn
 
+from fedrepro.errors import UserError, nearest
+from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort, start_values
+
+KERNELS = ("rbf", "matern32")
 #: objective per sample of a failed evaluation: far above any likelihood, yet a number that a line search can bracket
 FAILED = 1e6
 
 
-@dataclass
-class Effort:
-    """The best value of a fit, its evaluations of the objective, how many failed or took jitter, and convergence."""
+def base_kernel(name: str, **options: Any) -> Kernel:
+    """gpytorch's kernel k(x, x') of variance 1."""
+    if name not in KERNELS:
+        raise UserError(f"gp: kernel = '{name}' is unknown{nearest(name, KERNELS)}")
+    return RBFKernel(**options) if name == "rbf" else MaternKernel(1.5, **options)
 
-    value: float = -np.inf
-    evaluations: int = 0
-    failed: int = 0
-    jittered: int = 0
-    converged: bool = False
 
-    def plus(self, other: Effort, last: bool = True) -> Effort:
-        """Both together, ending where the higher value is; `last`: whether the other's end counts."""
-        end = other if last and other.value > self.value else self
-        counts = {name: getattr(self, name) + getattr(other, name) for name in ("evaluations", "failed", "jittered")}
-        return Effort(end.value, converged=end.converged, **counts)
+def scaled_kernel(name: str, inputs: int, ard: bool, batch: tuple[int, ...] = ()) -> ScaleKernel:
+    """σ² k(x, x'), with one lengthscale or (`ard`) one per input."""
+    shape = torch.Size(batch)
+    return ScaleKernel(base_kernel(name, ard_num_dims=inputs if ard else None, batch_shape=shape), batch_shape=shape)
+
+
+def gaussian_likelihood(floor: float = NOISE_FLOOR, batch: tuple[int, ...] = ()) -> GaussianLikelihood:
+    likelihood = GaussianLikelihood(noise_constraint=GreaterThan(floor), batch_shape=torch.Size(batch))
+    likelihood.noise_floor = floor
+    return likelihood
+
+
+def starting_points(
+    kernel: ScaleKernel, likelihood: GaussianLikelihood, starts: int, rng: np.random.Generator
+) -> Iterator[Callable[[], None]]:
+    """Functions that put a kernel and a likelihood at each start, with variance 1."""
+    base = kernel.base_kernel
+
+    def put(lengthscale: np.ndarray, noise: float) -> None:
+        base.lengthscale = torch.from_numpy(lengthscale).to(base.lengthscale).view_as(base.lengthscale)
+        kernel.outputscale = 1.0
+        likelihood.noise = max(noise, 2 * likelihood.noise_floor)
+
+    return (partial(put, *start) for start in start_values(starts, base.lengthscale.numel(), rng))
 
 
 def maximise(
