@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from fedrepro.studies.fgpr.functions import FUNCTIONS
+from fedrepro.studies.fgpr.datasets.multi_fidelity import FUNCTIONS
 
 PI = math.pi
 # ln(x2/x1) = 10, x3/x5 = 1000, 2 x7 x3 / (ln x1² x8) = 300,000

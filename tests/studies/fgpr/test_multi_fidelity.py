@@ -8,8 +8,7 @@ import pytest
 from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset
 from fedrepro.errors import UserError
-from fedrepro.studies.fgpr.datasets.multi_fidelity import multi_fidelity, multi_fidelity_size
-from fedrepro.studies.fgpr.functions import FUNCTIONS
+from fedrepro.studies.fgpr.datasets.multi_fidelity import FUNCTIONS, multi_fidelity, multi_fidelity_size
 
 RAW = {"scaled": False, "standardised": False}
 

@@ -10,8 +10,7 @@ from scipy.io import savemat
 
 from fedrepro.data.catalogue import Source
 from fedrepro.errors import UserError
-from fedrepro.studies.fgpr.datasets.sarcos import overlap, sarcos, sarcos_size
-from fedrepro.studies.fgpr.robot_arm import ARM, Arm, movement, robot_arm
+from fedrepro.studies.fgpr.datasets.sarcos import ARM, Arm, movement, overlap, robot_arm, sarcos, sarcos_size
 from tests.unit.data.real_files import unverified
 
 JOINTS = 7

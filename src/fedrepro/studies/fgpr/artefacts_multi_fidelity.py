@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure
-from fedrepro.studies.fgpr.functions import FUNCTIONS
+from fedrepro.studies.fgpr.datasets.multi_fidelity import FUNCTIONS
 
 NAMES = {"currin": "CURRIN", "park": "PARK", "branin": "BRANIN", "hartmann": "Hartmann-3D", "borehole": "Borehole"}
 #: rows printed in Table 4.2 → their name in published.csv

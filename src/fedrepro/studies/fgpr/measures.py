@@ -34,7 +34,6 @@ GAINS = {
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
-    """All measures defined for the runs of a table."""
     found: dict[str, list[dict]] = {}
     for run, frame in table.groupby(RUN, sort=False):
         last = int(frame["round"].max())

@@ -60,7 +60,12 @@ class GPBaseline(Predictor):
         states: dict[int, State] = {}
         for i, (algorithm, problem, _) in enumerate(runs):
             if i not in states:
-                alike = [j for j, (a, p, _) in enumerate(runs) if a == algorithm and _sizes(p) == _sizes(problem)]
+                sizes = problem.federation.train.sizes.tolist()
+                alike = [
+                    j
+                    for j, (a, p, _) in enumerate(runs)
+                    if (a, p.federation.train.sizes.tolist()) == (algorithm, sizes)
+                ]
                 mine = alike if algorithm.fit == "deep" else [i]
                 states |= zip(mine, algorithm._states([runs[j][1] for j in mine]), strict=True)
         return [states[i] for i in range(len(runs))]
@@ -119,7 +124,7 @@ class GPBaseline(Predictor):
         model.fit(data, rng)
         mean, variance = model.predict(x, len(data) - 1) if isinstance(model, SharedGP) else model.predict(x)
         effort = {k: v for k, v in asdict(model.effort).items() if k != "value"}
-        return [self._state(mean, variance, effort, model.scale_factors() if self.fit == "ar" else ())]
+        return [self._state(mean, variance, effort, model.rho.tolist() if self.fit == "ar" else ())]
 
     def _inputs(self, problem: Problem) -> Tensor:
         """Test inputs, then those of the curve."""
@@ -138,7 +143,3 @@ class GPBaseline(Predictor):
         if self.curve:
             state["curve"] = {"x": self._grid(mean[:, None])[:, 0], "mean": mean[m:], "sd": variance[m:].sqrt()}
         return state
-
-
-def _sizes(problem: Problem) -> list[int]:
-    return problem.federation.train.sizes.tolist()

@@ -8,12 +8,10 @@ in a first search and then freed, as published implementations of this model do.
 Data: (x [n_t, d], y [n_t]) from the lowest level to the highest.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -27,14 +25,12 @@ from fedrepro.studies.fgpr.gp.search import maximise, no_jitter_warnings, scaled
 
 @dataclass
 class AutoregressiveGP:
-    """fit on all levels, then predict the highest."""
-
     ard: bool = True
     noise_floor: float = NOISE_FLOOR
     starts: int = 2
     evaluations: int = 200
 
-    def fit(self, data: Data, rng: np.random.Generator) -> AutoregressiveGP:
+    def fit(self, data: Data, rng: np.random.Generator) -> Self:
         self.x, self.y = (torch.cat(part) for part in zip(*data, strict=True))
         self.sizes = [len(y) for _, y in data]
         self.level = torch.repeat_interleave(torch.arange(len(data)), torch.tensor(self.sizes))
@@ -71,7 +67,6 @@ class AutoregressiveGP:
         return torch.cat([self.rho.new_ones(1), torch.cumprod(self.rho[r:], 0)])
 
     def noise(self) -> Tensor:
-        """The noise variance of each level."""
         return self.log_noise.exp().clamp_min(self.noise_floor)
 
     def _covariance(self) -> Tensor:
@@ -100,7 +95,3 @@ class AutoregressiveGP:
             first += self.sizes[r]
         mean, variance = conditional(self.fitted, cross, variance)
         return mean, variance + self.noise()[-1]
-
-    def scale_factors(self) -> list[float]:
-        """ρ_2, …, ρ_T."""
-        return self.rho.detach().tolist()

@@ -14,12 +14,10 @@ All repeats are one batch axis R: data is a list of (x [R, n_t, d], y [R, n_t]) 
 predictions, of the highest, are the mean and variance of a mixture: [R, m].
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import gpytorch
 import numpy as np
@@ -89,8 +87,6 @@ class Layer(gpytorch.models.ApproximateGP):
 
 @dataclass
 class MultiFidelityDeepGP:
-    """fit on all levels of all repeats, then predict the highest."""
-
     ard: bool = True
     inducing: int = 100
     nodes: int = 5
@@ -99,7 +95,7 @@ class MultiFidelityDeepGP:
     noise_floor: float = NOISE_FLOOR
     evaluations: int = 80
 
-    def fit(self, data: Data, rng: np.random.Generator) -> MultiFidelityDeepGP:
+    def fit(self, data: Data, rng: np.random.Generator) -> Self:
         self.effort = Effort()
         self.layers: Any = torch.nn.ModuleList()
         self.likelihoods: Any = torch.nn.ModuleList()
@@ -148,7 +144,9 @@ class MultiFidelityDeepGP:
         for _ in range(self.steps):
             optimiser.zero_grad()
             bounds = self.bound(data)
-            _keep(best, parameters, bounds > self.bounds)
+            with torch.no_grad():
+                for kept, p in zip(best, parameters, strict=True):
+                    kept[bounds > self.bounds] = p[bounds > self.bounds]
             self.bounds = torch.maximum(bounds.detach(), self.bounds)
             (-bounds).sum().backward()
             _skip_broken(parameters)
@@ -227,15 +225,8 @@ def _stack_into(batched: torch.nn.Module, singles: Sequence[torch.nn.Module]) ->
 
 @torch.no_grad()
 def _skip_broken(parameters: Sequence[Tensor]) -> None:
-    """Zero the gradients of repeats where one is not finite: they stay finite, and the others go on."""
+    """Zero the gradients of repeats where one is not finite: the others go on."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     broken = torch.stack([~g.reshape(len(g), -1).isfinite().all(1) for g in gradients]).any(0)
     for g in gradients:
         g[broken] = 0.0
-
-
-@torch.no_grad()
-def _keep(best: Sequence[Tensor], parameters: Sequence[Tensor], better: Tensor) -> None:
-    """Copy into `best` the parameters of the repeats that are better [R]."""
-    for old, new in zip(best, parameters, strict=True):
-        old[better] = new[better]

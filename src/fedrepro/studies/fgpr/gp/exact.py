@@ -70,13 +70,6 @@ class _Correlation(torch.nn.Module):
         return self.kernel.forward(x1, x2)
 
 
-class _NaturalScale(torch.nn.Module):
-    """A constraint of gpytorch that does nothing: the lengthscale is given on its natural scale."""
-
-    def transform(self, value: Tensor) -> Tensor:
-        return value
-
-
 _CORRELATIONS: dict[tuple[str, bool], _Correlation] = {}
 
 
@@ -84,11 +77,9 @@ def correlation(name: str, lengthscale: Tensor, x1: Tensor, x2: Tensor) -> Tenso
     """k(x1, x2; l): lengthscale [*, 1] or [*, d], x1 [*, n, d], x2 [*, m, d] → [*, n, m]."""
     key = (name, lengthscale.shape[-1] > 1)
     if key not in _CORRELATIONS:
-        from fedrepro.studies.fgpr.gp.search import base_kernel  # importing gpytorch is slow, and few jobs need it
+        from fedrepro.studies.fgpr.gp.search import natural_kernel  # importing gpytorch is slow, and few jobs need it
 
-        kernel = base_kernel(name, ard_num_dims=2 if key[1] else None)  # gpytorch only tests for more than one
-        kernel.raw_lengthscale_constraint = _NaturalScale()
-        _CORRELATIONS[key] = _Correlation(kernel)
+        _CORRELATIONS[key] = _Correlation(natural_kernel(name, ard=key[1]))
     return functional_call(_CORRELATIONS[key], {"kernel.raw_lengthscale": lengthscale.unsqueeze(-2)}, (x1, x2))
 
 
@@ -125,7 +116,6 @@ def cholesky(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def fit(name: str, theta: Theta, x: Tensor, y: Tensor) -> Fit:
-    """Condition on data."""
     return fit_covariance(_with_noise(covariance(name, theta, x, x), theta.noise), y)
 
 

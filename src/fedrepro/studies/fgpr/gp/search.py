@@ -19,6 +19,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from fedrepro.errors import UserError, nearest
 from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort, start_values
@@ -33,6 +34,11 @@ def base_kernel(name: str, **options: Any) -> Kernel:
     if name not in KERNELS:
         raise UserError(f"gp: kernel = '{name}' is unknown{nearest(name, KERNELS)}")
     return RBFKernel(**options) if name == "rbf" else MaternKernel(1.5, **options)
+
+
+def natural_kernel(name: str, ard: bool) -> Kernel:
+    """The same with its parameter on the natural scale; for ARD, gpytorch only tests for more than one dimension."""
+    return base_kernel(name, ard_num_dims=2 if ard else None, lengthscale_constraint=GreaterThan(0.0, transform=None))
 
 
 def scaled_kernel(name: str, inputs: int, ard: bool, batch: tuple[int, ...] = ()) -> ScaleKernel:
@@ -76,8 +82,11 @@ def maximise(
     effort = Effort()
     best: Any = None
 
+    def write(flat: np.ndarray) -> None:
+        vector_to_parameters(torch.tensor(flat, dtype=parameters[0].dtype), parameters)
+
     def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        _write(parameters, flat)
+        write(flat)
         effort.evaluations += 1
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", NumericalWarning)
@@ -89,7 +98,7 @@ def maximise(
                 return FAILED, np.zeros_like(flat)
         effort.jittered += bool(caught)
         gradients = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
-        gradient = torch.cat([g.reshape(-1) for g in gradients]).double().numpy()
+        gradient = parameters_to_vector(gradients).double().numpy()
         if not (torch.isfinite(value) and np.isfinite(gradient).all()):
             effort.failed += 1
             return FAILED, np.zeros_like(flat)
@@ -99,11 +108,11 @@ def maximise(
     for start in starts:
         with torch.no_grad():
             start()
-        begin = torch.cat([p.detach().reshape(-1) for p in parameters]).double().numpy().copy()
+        begin = parameters_to_vector(parameters).detach().double().numpy().copy()
         found = minimize(evaluate, begin, jac=True, method="L-BFGS-B", options=options)
         if best is None or found.fun < best.fun:
             best = found
-    _write(parameters, best.x)
+    write(best.x)
     effort.value, effort.converged = -float(best.fun), bool(best.success)
     return effort
 
@@ -114,11 +123,3 @@ def no_jitter_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NumericalWarning)
         yield
-
-
-@torch.no_grad()
-def _write(parameters: Sequence[nn.Parameter], flat: np.ndarray) -> None:
-    start = 0
-    for p in parameters:
-        p.copy_(torch.from_numpy(flat[start : start + p.numel()]).view(p.shape))
-        start += p.numel()

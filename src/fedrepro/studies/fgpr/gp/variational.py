@@ -10,14 +10,12 @@ Every evaluation is an exchange with all nodes: θ, Z go out, statistics come ba
 nodes, which know Z and θ, since K_zx K_xz itself is worse conditioned; L-BFGS instead of scaled conjugate gradients.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -49,8 +47,6 @@ class Statistics(NamedTuple):
 
 @dataclass
 class DistributedVariationalGP:
-    """fit on the nodes' data, then predict at the server."""
-
     inducing: int = 20
     kernel_name: str = "rbf"
     ard: bool = False
@@ -60,7 +56,7 @@ class DistributedVariationalGP:
     evaluations: int = 200
     jitter: float = 0.0
 
-    def fit(self, data: Data, rng: np.random.Generator) -> DistributedVariationalGP:
+    def fit(self, data: Data, rng: np.random.Generator) -> Self:
         (x, _), *_ = data
         everywhere = torch.cat([x for x, _ in data])
         points = everywhere[rng.permutation(len(everywhere))[: self.inducing]].clone()
@@ -75,8 +71,7 @@ class DistributedVariationalGP:
         likelihood: GaussianLikelihood,
         points: Tensor,
         starts: Iterable[Callable[[], None]] = (lambda: None,),
-    ) -> DistributedVariationalGP:
-        """Fit with the given kernel, likelihood and inducing points."""
+    ) -> Self:
         self.kernel: Any = kernel
         self.likelihood: Any = likelihood
         self.points = nn.Parameter(points, requires_grad=self.move_inducing)
@@ -88,7 +83,6 @@ class DistributedVariationalGP:
         return self
 
     def node(self, root: Tensor, x: Tensor, y: Tensor) -> Statistics:
-        """One node's statistics."""
         a = torch.linalg.solve_triangular(root, self.kernel(self.points, x).to_dense(), upper=False)
         return Statistics(a @ a.mT, a @ y, y.square().sum(), self.kernel(x, diag=True).sum(), len(y))
 

@@ -73,7 +73,6 @@ class GaussianProcess(AssessingModel):
         return Theta(w["lengthscale"], w["signal"] ** self.power, w["noise"] ** self.power)
 
     def from_theta(self, theta: Theta) -> Params:
-        """The inverse of `theta`."""
         lengthscale, *variances = theta
         return Params(zip(NAMES, (lengthscale, *(v ** (1 / self.power) for v in variances)), strict=True))
 
