@@ -262,12 +262,9 @@ def budget(tables: Tables) -> pd.DataFrame:
     for title, name, group, budgets in cases:
         errors = final(tables[name], "a_rmse", group=group, **OVERALL)
         for label, arms in (budgets | converged).items():
-            shared, separate = (
-                rows(errors, "a_rmse", algorithm=a, setting=s).set_index("seed")["value"] for a, s in arms
-            )
+            both = [rows(errors, "a_rmse", algorithm=a, setting=s).set_index("seed")["value"] for a, s in arms]
+            gain = both[1] - both[0]
             line = {"data": title, "budget": label}
-            for column, values in (("shared", shared), ("separate", separate)):
-                line[column] = f"{values.mean():.3f} ± {values.std():.3f}"
-            gain = separate - shared
+            line |= {c: f"{v.mean():.3f} ± {v.std():.3f}" for c, v in zip(("shared", "separate"), both, strict=True)}
             lines.append(line | {"gain by sharing": f"{gain.mean():+.3f} ± {gain.std():.3f}"})
     return pd.DataFrame(lines)

@@ -72,12 +72,8 @@ class Fidelities:
         return ("low", "high") if len(self.levels) == 2 else ("low", "medium", "high")
 
 
-def sine(x: np.ndarray, sign: float = 1.0) -> np.ndarray:
-    return sign * np.sin(x[:, 0])
-
-
-def line(x: np.ndarray, slope: float) -> np.ndarray:
-    return slope * x[:, 0]
+def sine(x: np.ndarray) -> np.ndarray:
+    return np.sin(x[:, 0])
 
 
 def linear_high(x: np.ndarray) -> np.ndarray:
@@ -153,9 +149,9 @@ def borehole(x: np.ndarray, factor: float, offset: float) -> np.ndarray:
 
 FUNCTIONS: dict[str, Fidelities] = {
     # §4.3.3, Fig. 4.1; §4.5, Example 3, Fig. 4.5; App. C.4
-    "opposite_sines": Fidelities(((0.0, 10.0),), (sine, partial(sine, sign=-1.0)), (100, 100), peers=True),
+    "opposite_sines": Fidelities(((0.0, 10.0),), (sine, lambda x: -sine(x)), (100, 100), peers=True),
     "equal_sines": Fidelities((UNIT,), (sine, sine), (100, 100), peers=True),
-    "two_lines": Fidelities((UNIT,), (partial(line, slope=3.0), partial(line, slope=1.0)), (100, 100), peers=True),
+    "two_lines": Fidelities((UNIT,), (lambda x: 3 * x[:, 0], lambda x: x[:, 0]), (100, 100), peers=True),
     # §4.6, Examples 1 and 2
     "linear": Fidelities((UNIT,), (linear_low, linear_high), (100, 20)),
     "nonlinear": Fidelities(((0.0, 2.0),), (nonlinear_low, nonlinear_high), (100, 20)),
