@@ -12,6 +12,7 @@ from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, band, figure
 
 BLUE, RED, GREEN, GREY = *COLOURS[:3], COLOURS[7]
 SCENARIOS = {20: "K = 20, N = 5000", 50: "K = 50, N = 2000", 100: "K = 100, N = 800"}
+ONE_OVER_T: dict[str, Any] = {"label": "1/T", **PUBLISHED}
 PLOTTED = ["seed", "round", "value"]
 #: the averaged error of a method, not of a device
 OVERALL: dict[str, Any] = {"split": "test", "client": -1}
@@ -67,7 +68,7 @@ def _draw_errors(ax: Axes, own: pd.DataFrame) -> pd.DataFrame:
         ax.plot(one["round"], one["value"], color=BLUE, linewidth=0.6, alpha=0.5)
     middle = own.groupby("round")["value"].median()
     ax.plot(middle.index, middle, color=RED, linewidth=1.8, label="median over seeds")
-    ax.plot(middle.index, middle.iloc[0] / (1 + middle.index), label="1/T", **PUBLISHED)
+    ax.plot(middle.index, middle.iloc[0] / (1 + middle.index), **ONE_OVER_T)
     ax.set_yscale("log")
     ax.set_ylim(bottom=1e-6)  # a run that crosses the truth dips without meaning anything
     return own[PLOTTED]
@@ -175,10 +176,10 @@ def table4_1(tables: Tables) -> pd.DataFrame:
         often = final(table, "exchanges", algorithm=algorithm, setting=setting)["value"]
         times = often.mean() if len(often) else float(sent["round"].max()) * (sent["value"].mean() > 0)
         total = sent["value"].mean() / devices / outputs
-        numbers = {"numbers an exchange": round(total / max(1, times)), "numbers in all": round(total)}
-        about = {"method": label, "inference": inference, "what is sent": load, "exchanges": round(times)}
-        lines.append(about | numbers)
-    return pd.DataFrame(lines)
+        counts = (round(times), round(total / max(1, times)), round(total))
+        lines.append((label, inference, load, *counts))
+    names = ["method", "inference", "what is sent", "exchanges", "numbers an exchange", "numbers in all"]
+    return pd.DataFrame(lines, columns=names)
 
 
 def table4_3(tables: Tables) -> pd.DataFrame:

@@ -58,13 +58,11 @@ def _errors(table: pd.DataFrame) -> dict[str, str]:
     found = {name: _spread(_values(_arm(table, *arm), "a_rmse")) for arm, name in ROWS.items()}
     mine = _arm(table, "fgpr", "published")
     start = rows(mine, "a_rmse", split="test", group="", client=-1, round=0)["value"]
-    found["no training: FGPR's first θ"] = _spread(start)
-    found["trivial: training mean"] = _spread(_values(mine, "a_rmse_trivial"))
-    return found
+    ends = {"no training: FGPR's first θ": start, "trivial: training mean": _values(mine, "a_rmse_trivial")}
+    return found | {name: _spread(values) for name, values in ends.items()}
 
 
 def _printed(tables: Tables, function: str, method: str) -> str:
-    """The value of a row in Table 4.2, if printed there."""
     return str(tables.printed[f"t42_{function}_{PRINTED[method]}"]) if method in PRINTED else ""
 
 

@@ -95,7 +95,6 @@ class FGPR(FedAvgTransfer):
         return theta, theta if self.period > 1 else None
 
     def rate(self, t: int) -> float:
-        """η of the local step t, counted from the first round on."""
         return self.lr if self.schedule == "constant" else self.lr * self.delay / (self.delay + t)
 
     def server_update(self, state: State, uploads: Uploads[Params], cohort: Cohort) -> State:

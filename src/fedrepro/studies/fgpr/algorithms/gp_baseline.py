@@ -115,12 +115,10 @@ class GPBaseline(Predictor):
             laws = zip(*model.predict(torch.stack(inputs)), gains, strict=True)
             return [self._state(mean, variance, {**share, "bound_gain": gain}) for mean, variance, gain in laws]
         (data,), (x,) = levels, inputs
-        if self.fit == "ar":
-            model = AutoregressiveGP(starts=self.starts, **common)
-        elif self.fit == "modular":
+        if self.fit == "modular":
             model = ModularGP(inducing=self.inducing, latents=self.latents, **common)
         else:
-            model = SharedGP(starts=self.starts, **common)
+            model = (AutoregressiveGP if self.fit == "ar" else SharedGP)(starts=self.starts, **common)
         model.fit(data, rng)
         mean, variance = model.predict(x, len(data) - 1) if isinstance(model, SharedGP) else model.predict(x)
         effort = {k: v for k, v in asdict(model.effort).items() if k != "value"}

@@ -35,7 +35,6 @@ class GPDistributed(Predictor):
     fit: str = one_of("dgp", *FITS)
     inducing: int = positive(100)
     iterations: int = positive(100)
-    starts: int = positive(1)
 
     iterative: ClassVar[bool] = False
 
@@ -78,7 +77,7 @@ class GPDistributed(Predictor):
 
     def _experts(self, problem: Problem, devices: Data, x_new: Tensor) -> Found:
         model: Any = problem.task.model
-        options = {"ard": model.ard, "starts": STARTS[: self.starts], "iterations": self.iterations}
+        options = {"ard": model.ard, "starts": STARTS[:1], "iterations": self.iterations}
         theta = estimate(model.kernel, devices, problem.weights, **options).theta
         each = [predict(model.kernel, theta, x, y, x_new) for x, y in devices]
         mean, variance = (torch.stack(part) for part in zip(*each, strict=True))
@@ -90,8 +89,8 @@ class GPDistributed(Predictor):
 
     def _sparse(self, problem: Problem, devices: Data, x_new: Tensor) -> Found:
         model: Any = problem.task.model
-        budget = {"starts": self.starts, "evaluations": self.iterations}
-        sparse = DistributedVariationalGP(self.inducing, model.kernel, model.ard, move_inducing=False, **budget)
+        options: dict[str, Any] = {"move_inducing": False, "evaluations": self.iterations}
+        sparse = DistributedVariationalGP(self.inducing, model.kernel, model.ard, **options)
         sparse.fit(devices, np.random.default_rng(0))  # of the inducing points: no part of an experiment's randomness
         exchanges = sparse.effort.evaluations
         return {"dvi": torch.stack(sparse.predict(x_new))}, sparse.sent() * len(devices) * exchanges, exchanges

@@ -130,7 +130,7 @@ class MultiFidelityDeepGP:
         kernel = layer_kernel(x.shape[-1] - below, below, self.ard).to(x)
         likelihood = gaussian_likelihood(self.noise_floor).to(x)
         fit = DistributedVariationalGP(move_inducing=False, evaluations=self.evaluations, jitter=JITTER)
-        fit.fit_from([(x, y)], kernel, likelihood, points, _starts(kernel, likelihood))
+        fit.fit_from([(x, y)], kernel, likelihood, points, _starts(kernel, likelihood, max(1e-2, 2 * self.noise_floor)))
         self.effort = self.effort.plus(fit.effort, last=False)
         return fit
 
@@ -192,7 +192,7 @@ class MultiFidelityDeepGP:
         return mean, variance + self.likelihoods[-1].noise
 
 
-def _starts(kernel: Kernel, likelihood: GaussianLikelihood) -> Iterator[Callable[[], None]]:
+def _starts(kernel: Kernel, likelihood: GaussianLikelihood, noise: float) -> Iterator[Callable[[], None]]:
     """The first two lengthscales of the other methods; gpytorch's defaults for the rest."""
     begin = [p.detach().clone() for p in kernel.parameters()]
 
@@ -202,7 +202,7 @@ def _starts(kernel: Kernel, likelihood: GaussianLikelihood) -> Iterator[Callable
         for part in kernel.modules():
             if isinstance(part, RBFKernel):
                 part.lengthscale = lengthscale
-        likelihood.noise = max(1e-2, 2 * likelihood.noise_floor)
+        likelihood.noise = noise
 
     return (partial(put, lengthscale) for lengthscale in LENGTHSCALES[:2])
 

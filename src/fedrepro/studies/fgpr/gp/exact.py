@@ -18,7 +18,7 @@ on its diagonal, and a warning is logged. Values that are not finite stay so, wh
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -59,28 +59,12 @@ class Likelihood(NamedTuple):
     gradient: Theta
 
 
-class _Correlation(torch.nn.Module):
-    """gpytorch's kernel as a function of its lengthscale, with any batch axes: [*, n, d] → [*, n, m]."""
-
-    def __init__(self, kernel: Any):
-        super().__init__()
-        self.kernel = kernel
-
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return self.kernel.forward(x1, x2)
-
-
-_CORRELATIONS: dict[tuple[str, bool], _Correlation] = {}
-
-
 def correlation(name: str, lengthscale: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
     """k(x1, x2; l): lengthscale [*, 1] or [*, d], x1 [*, n, d], x2 [*, m, d] → [*, n, m]."""
-    key = (name, lengthscale.shape[-1] > 1)
-    if key not in _CORRELATIONS:
-        from fedrepro.studies.fgpr.gp.search import natural_kernel  # importing gpytorch is slow, and few jobs need it
+    from fedrepro.studies.fgpr.gp.search import natural_kernel  # importing gpytorch is slow, and few jobs need it
 
-        _CORRELATIONS[key] = _Correlation(natural_kernel(name, ard=key[1]))
-    return functional_call(_CORRELATIONS[key], {"kernel.raw_lengthscale": lengthscale.unsqueeze(-2)}, (x1, x2))
+    kernel = natural_kernel(name, ard=lengthscale.shape[-1] > 1)
+    return functional_call(kernel, {"kernel.raw_lengthscale": lengthscale.unsqueeze(-2)}, (x1, x2))
 
 
 def covariance(name: str, theta: Theta, x1: Tensor, x2: Tensor) -> Tensor:

@@ -5,10 +5,10 @@ sequence are faster than a batch of them. Counted, not hidden: jitter that gpyto
 positive definite, and evaluations that fail in spite of it.
 """
 
+import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from fedrepro.errors import UserError, nearest
-from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort, start_values
+from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort
 
 KERNELS = ("rbf", "matern32")
 #: objective per sample of a failed evaluation: far above any likelihood, yet a number that a line search can bracket
@@ -36,9 +36,20 @@ def base_kernel(name: str, **options: Any) -> Kernel:
     return RBFKernel(**options) if name == "rbf" else MaternKernel(1.5, **options)
 
 
-def natural_kernel(name: str, ard: bool) -> Kernel:
-    """The same with its parameter on the natural scale; for ARD, gpytorch only tests for more than one dimension."""
-    return base_kernel(name, ard_num_dims=2 if ard else None, lengthscale_constraint=GreaterThan(0.0, transform=None))
+class NaturalKernel(nn.Module):
+    """The same as a function of x [*, n, d], x' [*, m, d] and its parameter on the natural scale."""
+
+    def __init__(self, name: str, ard: bool):
+        super().__init__()
+        natural = GreaterThan(0.0, transform=None)
+        # for ARD, gpytorch only tests for more than one dimension
+        self.kernel = base_kernel(name, ard_num_dims=2 if ard else None, lengthscale_constraint=natural)
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return self.kernel.forward(x1, x2)
+
+
+natural_kernel = functools.cache(NaturalKernel)
 
 
 def scaled_kernel(name: str, inputs: int, ard: bool, batch: tuple[int, ...] = ()) -> ScaleKernel:
@@ -48,23 +59,7 @@ def scaled_kernel(name: str, inputs: int, ard: bool, batch: tuple[int, ...] = ()
 
 
 def gaussian_likelihood(floor: float = NOISE_FLOOR, batch: tuple[int, ...] = ()) -> GaussianLikelihood:
-    likelihood = GaussianLikelihood(noise_constraint=GreaterThan(floor), batch_shape=torch.Size(batch))
-    likelihood.noise_floor = floor
-    return likelihood
-
-
-def starting_points(
-    kernel: ScaleKernel, likelihood: GaussianLikelihood, starts: int, rng: np.random.Generator
-) -> Iterator[Callable[[], None]]:
-    """Functions that put a kernel and a likelihood at each start, with variance 1."""
-    base = kernel.base_kernel
-
-    def put(lengthscale: np.ndarray, noise: float) -> None:
-        base.lengthscale = torch.from_numpy(lengthscale).to(base.lengthscale).view_as(base.lengthscale)
-        kernel.outputscale = 1.0
-        likelihood.noise = max(noise, 2 * likelihood.noise_floor)
-
-    return (partial(put, *start) for start in start_values(starts, base.lengthscale.numel(), rng))
+    return GaussianLikelihood(noise_constraint=GreaterThan(floor), batch_shape=torch.Size(batch))
 
 
 def maximise(

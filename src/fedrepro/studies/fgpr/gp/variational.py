@@ -25,14 +25,8 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor, nn
 
 from fedrepro.studies.fgpr.gp.exact import Data, Law
-from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort
-from fedrepro.studies.fgpr.gp.search import (
-    gaussian_likelihood,
-    maximise,
-    no_jitter_warnings,
-    scaled_kernel,
-    starting_points,
-)
+from fedrepro.studies.fgpr.gp.maximum_likelihood import LENGTHSCALES, NOISE_FLOOR, Effort
+from fedrepro.studies.fgpr.gp.search import gaussian_likelihood, maximise, no_jitter_warnings, scaled_kernel
 
 
 class Statistics(NamedTuple):
@@ -52,7 +46,6 @@ class DistributedVariationalGP:
     ard: bool = False
     move_inducing: bool = True
     noise_floor: float = NOISE_FLOOR
-    starts: int = 1
     evaluations: int = 200
     jitter: float = 0.0
 
@@ -62,7 +55,9 @@ class DistributedVariationalGP:
         points = everywhere[rng.permutation(len(everywhere))[: self.inducing]].clone()
         kernel = scaled_kernel(self.kernel_name, x.shape[-1], self.ard).to(x)
         likelihood = gaussian_likelihood(self.noise_floor).to(x)
-        return self.fit_from(data, kernel, likelihood, points, starting_points(kernel, likelihood, self.starts, rng))
+        kernel.base_kernel.lengthscale = torch.full_like(kernel.base_kernel.lengthscale, LENGTHSCALES[0])
+        kernel.outputscale, likelihood.noise = 1.0, max(1e-2, 2 * self.noise_floor)
+        return self.fit_from(data, kernel, likelihood, points)
 
     def fit_from(
         self,

@@ -37,9 +37,8 @@ class Network(AssessingModel):
         curve: int = 0,
     ):
         super().__init__()
-        widths = [math.prod(inputs), *hidden, 1]
         self.outputs_apart, self.activation, self.curve = outputs, ACTIVATIONS[activation], curve
-        pairs = list(itertools.pairwise(widths))
+        pairs = list(itertools.pairwise([math.prod(inputs), *hidden, 1]))
         self.weights = nn.ParameterList([torch.empty(outputs, a, b) for a, b in pairs])
         self.biases = nn.ParameterList([torch.empty(outputs, 1, b) for _, b in pairs])
 
@@ -52,10 +51,8 @@ class Network(AssessingModel):
 
     def forward(self, x: Tensor) -> Tensor:
         h = x.flatten(1)
-        last = len(self.weights) - 1
         for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            h = h @ weight + bias  # [S, B, width]
-            h = h if i == last else self.activation(h)
+            h = (self.activation(h) if i else h) @ weight + bias  # [S, B, width]
         return h[0, :, 0] if self.outputs_apart == 1 else h[:, :, 0].mT
 
     def batch_loss(self, w: Params, batch: Batch) -> Tensor:
