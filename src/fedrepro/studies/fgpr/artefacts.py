@@ -242,7 +242,6 @@ def _errors_by_output(tables: Tables, arms: Sequence[Arm], kind: str) -> pd.Data
 
 
 def _spread(table: pd.DataFrame, metric: str, **where: Any) -> str:
-    """10 · mean ± 10 · sd over seeds of a metric's last test value."""
     values = 10 * final(table, metric, **OVERALL, **where)["value"]
     return f"{values.mean():.2f} ± {values.std():.2f}" if len(values) else ""
 

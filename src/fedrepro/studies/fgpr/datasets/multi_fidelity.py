@@ -1,15 +1,14 @@
 """Clients with data of different fidelity (thesis §4.6, Table 4.2, Fig. 4.6–4.8; the pairs of Fig. 4.1, 4.5, C.4).
 
-One client per level (two in the released code) of a function of `FUNCTIONS`, the last with the highest
-fidelity. Sizes are the thesis', unless `sizes` (low → high) are given. Open in the thesis or changed by its code:
+One client per level (two in the released code) of a function of `FUNCTIONS`, the last with the highest fidelity.
+Sizes are the thesis', unless `sizes` (low → high) are given. Open in the thesis or changed by its code:
 - design: `uniform` on the domain (stated for test points only); `grid`, equally spaced with both ends (the released 1-D
   examples, and "uniformly spread" in §4.3.3). `vertices` adds the 2^d corners of the domain to every client's and the
   test inputs (the released CURRIN example, where 40 points become 44).
 - scaled: inputs are fractions of the domain, in [0, 1].
 - standardised: every client's y has mean 0 and sd 1 (divisor n − 1), "all output values" of §4.6; test y is shifted and
   scaled by the tested client's training values. A client with one sample or constant y is only shifted.
-- spare: further samples of the highest fidelity that no client holds, a continuation of the last client's `uniform`
-  design; for limits and for curves over the size of the data.
+- spare: further samples of the highest fidelity that no client holds, a continuation of the last `uniform` design.
 - noise: none in §4.6; 0.2 in Example 3 of §4.5, read as `noise_is`: `sd` or `variance`. It is added before
   standardising, to training targets; to test targets only with `test_noise`.
 

@@ -215,8 +215,7 @@ def movement(rng: np.random.Generator, time: np.ndarray) -> tuple[np.ndarray, np
 
 
 def robot_arm(rng: np.random.Generator, train: int, test: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions, velocities, accelerations and torques, [train, 28] and [test, 28]: one movement in order of time, of
-    which random rows are the test set."""
+    """Tables [train, 28] and [test, 28]: one movement in order of time, of which random rows are the test set."""
     n = train + test
     x = movement(rng, _STEP * np.arange(n))
     τ = ARM.torques(*x)

@@ -90,7 +90,6 @@ class ModularGP:
         return (a * b * self.kernel(x, z).to_dense()).sum(0)
 
     def _covariance(self) -> Tensor:
-        """Of all pseudo-targets: H K_C Hᵀ + I."""
         k = self.coregionalised(self.points, self.owner, self.points, self.owner)
         return self.map @ k @ self.map.mT + torch.eye(len(self.targets)).to(k)
 

@@ -85,7 +85,6 @@ class GaussianProcess(AssessingModel):
         return Params({name: F.softplus(value) + self.minima[name] for name, value in raw.items()})
 
     def project(self, w: Params) -> Params:
-        """The nearest point of the parameter space."""
         return Params({name: value.clamp(self.minima[name], self.maxima[name]) for name, value in w.items()})
 
     def batch_loss(self, w: Params, batch: Batch) -> Tensor:
@@ -107,8 +106,7 @@ class GaussianProcess(AssessingModel):
 
     @torch.no_grad()
     def assess(self, problem: Problem, models: dict[int, Params], split: str) -> Assessment:
-        """(loss [K], mean square error [K], more). The loss is the likelihood on the training data, the mean negative
-        log density of each target elsewhere."""
+        """Loss: the likelihood on the training data, the mean negative log density of each target elsewhere."""
         federation = problem.federation
         train, holdings = federation.train, getattr(federation, split)
         losses, jitter = np.zeros(len(holdings)), 0.0
