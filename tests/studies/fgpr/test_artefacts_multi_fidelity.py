@@ -9,7 +9,7 @@ import pytest
 from fedrepro.evidence.tables import TABLE_COLUMNS, Tables, derived_rows, read_printed
 from fedrepro.files import ROOT
 from fedrepro.studies.fgpr import artefacts_multi_fidelity as artefacts
-from fedrepro.studies.fgpr.functions import FUNCTIONS
+from fedrepro.studies.fgpr.datasets.multi_fidelity import FUNCTIONS
 from fedrepro.studies.fgpr.measures import multi_fidelity_measures
 
 PRINTED = read_printed(ROOT / "config/studies/fgpr/published.csv")

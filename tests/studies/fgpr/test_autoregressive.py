@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from fedrepro.studies.fgpr.gp.autoregressive import AutoregressiveGP
-from fedrepro.studies.fgpr.gp.scores import rmse
-from fedrepro.studies.fgpr.gp.shared import SharedGP
+from fedrepro.studies.fgpr.gp.errors import rmse
+from fedrepro.studies.fgpr.gp.maximum_likelihood import SharedGP
 
 
 def low(x):
@@ -25,7 +25,7 @@ def linear_pair(factor, few=8):
 @pytest.mark.parametrize("factor", [2.5, -0.7])
 def test_an_exactly_linear_pair_gives_the_factor_and_the_function(factor):
     model = AutoregressiveGP(starts=1).fit(linear_pair(factor), np.random.default_rng(0))
-    assert model.scale_factors() == pytest.approx([factor], rel=1e-3)
+    assert model.rho.tolist() == pytest.approx([factor], rel=1e-3)
     new = points(200, 2)
     alone = SharedGP().fit(linear_pair(factor)[1:], np.random.default_rng(0))
     assert rmse(model.predict(new)[0], factor * low(new)) < 0.02
@@ -36,7 +36,7 @@ def test_three_linear_levels_give_both_factors():
     x, z, u = points(40, 0), points(20, 1), points(8, 2)
     data = [(x, low(x)), (z, 2 * low(z)), (u, -3 * low(u))]
     model = AutoregressiveGP(starts=1).fit(data, np.random.default_rng(0))
-    assert model.scale_factors() == pytest.approx([2.0, -1.5], rel=1e-3)
+    assert model.rho.tolist() == pytest.approx([2.0, -1.5], rel=1e-3)
 
 
 def test_the_covariance_of_three_levels_by_hand():

@@ -6,9 +6,9 @@ import torch
 
 from fedrepro.studies.fgpr.gp.autoregressive import AutoregressiveGP
 from fedrepro.studies.fgpr.gp.deep import MultiFidelityDeepGP, layer_kernel
-from fedrepro.studies.fgpr.gp.multi_start import no_jitter_warnings
-from fedrepro.studies.fgpr.gp.scores import rmse
-from fedrepro.studies.fgpr.gp.shared import SharedGP
+from fedrepro.studies.fgpr.gp.errors import rmse
+from fedrepro.studies.fgpr.gp.maximum_likelihood import SharedGP
+from fedrepro.studies.fgpr.gp.search import no_jitter_warnings
 
 
 def points(n, seed, d=1):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fedrepro.errors import UserError
-from fedrepro.studies.fgpr.gp.experts import RULES, combine
+from fedrepro.studies.fgpr.algorithms.gp_distributed import RULES, combine
 
 
 def t(*values):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from fedrepro.studies.fgpr.functions import FUNCTIONS
+from fedrepro.studies.fgpr.datasets.multi_fidelity import FUNCTIONS
 
 PI = math.pi
 # ln(x2/x1) = 10, x3/x5 = 1000, 2 x7 x3 / (ln x1² x8) = 300,000
@@ -19,8 +19,8 @@ def at(name: str, level: int, *x: float) -> float:
     return float(FUNCTIONS[name].levels[level](np.array([x]))[0])
 
 
-def random_points(name: str, level: int = -1, n: int = 50) -> np.ndarray:
-    domain = FUNCTIONS[name].domain_of(level % len(FUNCTIONS[name].levels))
+def random_points(name: str, n: int = 50) -> np.ndarray:
+    domain = np.array(FUNCTIONS[name].domain)
     return domain[:, 0] + np.random.default_rng(0).random((n, len(domain))) * np.ptp(domain, axis=1)
 
 
@@ -113,26 +113,11 @@ def test_borehole():
 # --- where they differ ------------------------------------------------------------------------------------------------
 
 
-def test_hartmann_as_printed_has_one_level_only():
+def test_the_levels_of_hartmann_differ_by_equal_steps():
     x = random_points("hartmann")
     low, medium, high = FUNCTIONS["hartmann"].levels
     assert np.abs(low(x) - high(x)).max() > 0.01
     np.testing.assert_allclose(low(x) - high(x), 2 * (medium(x) - high(x)), atol=1e-12)
-    for printed in FUNCTIONS["hartmann_printed"].levels:
-        assert np.array_equal(printed(x), high(x))
-
-
-def test_the_authors_branin_has_no_root_and_transformed_inputs():
-    thesis, authors = FUNCTIONS["branin"], FUNCTIONS["branin_authors"]
-    x = random_points("branin")
-    high = thesis.levels[2](x - 2)
-    np.testing.assert_allclose(authors.levels[1](x) - thesis.levels[1](x), 10 * (high - np.sqrt(high)), atol=1e-9)
-    assert np.array_equal(authors.levels[2](x), thesis.levels[2](x))
-    z = 1.2 * (x + 2)
-    np.testing.assert_allclose(authors.levels[0](z), authors.levels[1](z) - 3 * z[:, 1] + 1, rtol=1e-14)
-    corners = 1.2 * (np.array(thesis.domain) + 2)
-    np.testing.assert_allclose(authors.domain_of(0), corners, rtol=1e-14)
-    assert np.array_equal(authors.domain_of(2), np.array(thesis.domain))
 
 
 # --- all functions ----------------------------------------------------------------------------------------------------
@@ -142,10 +127,9 @@ def test_the_authors_branin_has_no_root_and_transformed_inputs():
 def test_every_function_is_finite_on_its_domain_and_corners(name):
     f = FUNCTIONS[name]
     assert len(f.sizes) == len(f.levels) == len(f.names)
-    for level, function in enumerate(f.levels):
-        domain = f.domain_of(level)
-        corners = np.array(np.meshgrid(*domain)).reshape(len(domain), -1).T
-        for x in (corners, random_points(name, level)):
+    corners = np.array(np.meshgrid(*f.domain)).reshape(len(f.domain), -1).T
+    for function in f.levels:
+        for x in (corners, random_points(name)):
             y = function(x)
             assert y.shape == (len(x),)
             assert np.isfinite(y).all()

@@ -10,8 +10,7 @@ from scipy.io import savemat
 
 from fedrepro.data.catalogue import Source
 from fedrepro.errors import UserError
-from fedrepro.studies.fgpr.datasets.sarcos import overlap, sarcos, sarcos_size
-from fedrepro.studies.fgpr.robot_arm import ARM, Arm, movement, robot_arm
+from fedrepro.studies.fgpr.datasets.sarcos import ARM, Arm, movement, overlap, robot_arm, sarcos, sarcos_size
 from tests.unit.data.real_files import unverified
 
 JOINTS = 7
@@ -75,14 +74,11 @@ def test_overlap_finds_rows_that_are_equal_in_every_column():
     assert overlap(np.array([[0.0]]), np.array([[-0.0]])).tolist() == [True]
 
 
-def test_rows_in_both_files_are_told_and_dropped_if_asked(source):
+def test_rows_in_both_files_are_told(source):
     where = source(sarcos_inv=rows(6), sarcos_inv_test=rows(3, 4))
     told = sarcos(where)
     assert told.facts["overlap"].tolist() == [True, True, False]
     assert len(told.train) == 6
-    dropped = sarcos(where, drop_overlap=True)
-    assert np.array_equal(dropped.train.x, rows(4)[:, :21])
-    assert len(dropped.test) == 3
 
 
 def with_nan() -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.studies.fgpr.gp.shared import SharedGP
+from fedrepro.studies.fgpr.gp.maximum_likelihood import SharedGP
 
 
 def device(n, seed, noise=0.1, d=1):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.studies.fgpr.gp.shared import SharedGP
+from fedrepro.studies.fgpr.gp.maximum_likelihood import SharedGP
 from fedrepro.studies.fgpr.gp.variational import DistributedVariationalGP
 
 

@@ -1,4 +1,6 @@
-"""Multi-fidelity modelling with FGPR (thesis §4.6): Table 4.2, Fig. 4.6 and 4.7, budget, calibration, data held."""
+"""FGPR on pairs of functions (thesis §4.3.3, §4.6, App. C.4): Table 4.2, Fig. 4.1, 4.6 and 4.7, budget, calibration."""
+
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -6,9 +8,7 @@ from matplotlib.axes import Axes
 
 from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure
-from fedrepro.studies.fgpr.artefacts import last_curve
-from fedrepro.studies.fgpr.functions import FUNCTIONS
-from fedrepro.studies.fgpr.measures import GAINS
+from fedrepro.studies.fgpr.datasets.multi_fidelity import FUNCTIONS
 
 NAMES = {"currin": "CURRIN", "park": "PARK", "branin": "BRANIN", "hartmann": "Hartmann-3D", "borehole": "Borehole"}
 #: rows printed in Table 4.2 → their name in published.csv
@@ -58,13 +58,11 @@ def _errors(table: pd.DataFrame) -> dict[str, str]:
     found = {name: _spread(_values(_arm(table, *arm), "a_rmse")) for arm, name in ROWS.items()}
     mine = _arm(table, "fgpr", "published")
     start = rows(mine, "a_rmse", split="test", group="", client=-1, round=0)["value"]
-    found["no training: FGPR's first θ"] = _spread(start)
-    found["trivial: training mean"] = _spread(_values(mine, "a_rmse_trivial"))
-    return found
+    ends = {"no training: FGPR's first θ": start, "trivial: training mean": _values(mine, "a_rmse_trivial")}
+    return found | {name: _spread(values) for name, values in ends.items()}
 
 
 def _printed(tables: Tables, function: str, method: str) -> str:
-    """The value of a row in Table 4.2, if printed there."""
     return str(tables.printed[f"t42_{function}_{PRINTED[method]}"]) if method in PRINTED else ""
 
 
@@ -113,9 +111,9 @@ def budget_multi_fidelity(tables: Tables) -> pd.DataFrame:
         table = tables[f"multi_fidelity_{function}"]
         alone, shared = (tables.printed[f"t42_{function}_{method}"].value for method in ("separate", "fgpr"))
         line = {"function": title, "printed gain of FGPR over Separate, %": f"{100 * (1 - shared / alone):.0f}"}
-        for metric in GAINS:
+        for metric, label in words.items():
             found = 100 * final(table, metric)["value"]
-            line[f"{words[metric]}, %"] = f"{found.median():.0f} [{found.min():.0f}, {found.max():.0f}]"
+            line[f"{label}, %"] = f"{found.median():.0f} [{found.min():.0f}, {found.max():.0f}]"
         lines.append(line)
     return pd.DataFrame(lines)
 
@@ -157,24 +155,19 @@ def calibration(tables: Tables) -> Drawn:
 def held(tables: Tables) -> Drawn:
     """CURRIN: the error over the number of samples of the high-fidelity client."""
     table = tables["multi_fidelity_held"]
-    errors = final(table, "a_rmse", split="test", group="", client=-1).copy()
+    errors = final(table, "a_rmse", split="test", group="", client=-1)
     pairs = errors["setting"].str.extract(r"^(?P<method>[^,]+),held=(?P<held>\d+)$")
     errors = errors.assign(method=pairs["method"], held=pairs["held"].astype(int))
-    names = {
-        "separate": "Separate to convergence",
-        "shared": "FGPR's θ to convergence",
-        "ar": "AR, isotropic",
-        "modular": "Modular GP, isotropic",
-    }
+    settings = {"separate": "separate", "shared": "shared", "ar": "ar isotropic", "modular": "modular isotropic"}
     fig, ((ax,),) = figure(width=6.4, height=3.6)
     lines = []
-    for i, (method, name) in enumerate(names.items()):
+    for i, (method, setting) in enumerate(settings.items()):
         own = errors[errors["method"] == method].groupby("held")["value"]
         by_size = own.agg(rmse="median", low="min", high="max", runs="count").reset_index()
         ends = [by_size["rmse"] - by_size["low"], by_size["high"] - by_size["rmse"]]
-        look = {"marker": "o", "markersize": 3, "capsize": 2, "color": COLOURS[i], "label": name}
+        lines.append(by_size.assign(method=ROWS["baseline", setting]))
+        look = {"marker": "o", "markersize": 3, "capsize": 2, "color": COLOURS[i], "label": ROWS["baseline", setting]}
         ax.errorbar(by_size["held"] * (1 + 0.02 * (i - 1.5)), by_size["rmse"], ends, **look)
-        lines.append(by_size.assign(method=name))
     trivial = final(table, "a_rmse_trivial", split="test", group="", client=-1)["value"].median()
     ax.axhline(trivial, label="trivial: training mean", **PUBLISHED)
     sizes = sorted(errors["held"].unique())
@@ -183,6 +176,49 @@ def held(tables: Tables) -> Drawn:
     ax.minorticks_off()
     ax.legend(fontsize=7)
     return fig, pd.concat([*lines, pd.DataFrame({"method": ["trivial: training mean"], "rmse": [trivial]})])
+
+
+def fig4_1(tables: Tables) -> Drawn:
+    """Fig. 4.1: sin and −sin by one network (FedAvg) and by one prior (FGPR), the first seed."""
+    methods = {"network, FedAvg": "opposite_sines_network", "FGPR": "opposite_sines"}
+    return _draw_pair(tables, methods, 10.0, lambda x: (np.sin(x), -np.sin(x)))
+
+
+def example_c4(tables: Tables) -> Drawn:
+    """App. C.4: y = 3x and y = x by one slope (FedAvg) and by one prior (FGPR), the first seed."""
+    methods = {"y = βx, FedAvg": "two_lines_linear", "FGPR": "two_lines"}
+    return _draw_pair(tables, methods, 1.0, lambda x: (3 * x, x))
+
+
+def _draw_pair(
+    tables: Tables, methods: dict[str, str], width: float, truth: Callable[[pd.Series], tuple[pd.Series, pd.Series]]
+) -> Drawn:
+    fig, axes = figure(2, len(methods), width=7.0, height=1.9, sharex=True, sharey="row")
+    drawn = []
+    for column, (method, name) in zip(axes.T, methods.items(), strict=True):
+        table = tables[name]
+        for k, ax in enumerate(column):
+            curve = last_curve(table, k)
+            x = curve["x"] * width
+            ax.plot(x, truth(x)[k], color="#000000", linestyle="", marker=".", markersize=2.5, label="truth")
+            ax.plot(x, curve["mean"], color=COLOURS[1], label="fit")
+            if "sd" in curve:
+                low, high = curve["mean"] - 1.96 * curve["sd"], curve["mean"] + 1.96 * curve["sd"]
+                ax.fill_between(x, low, high, color=COLOURS[1], alpha=0.15, linewidth=0)
+            error = final(table, "rmse", split="test", client=k)["value"]
+            ax.set_title(f"{method}, device {k + 1}: test RMSE {error.mean():.2g}")
+            drawn.append(curve.assign(x=x, device=k + 1, method=method, truth=truth(x)[k]))
+        column[-1].set_xlabel("x")
+    axes[0, 0].legend(loc="best", fontsize=7)
+    return fig, pd.concat(drawn, ignore_index=True)
+
+
+def last_curve(table: pd.DataFrame, client: int) -> pd.DataFrame:
+    """A client's last prediction along x, first seed: columns mean, sd (if any) and x."""
+    own = table[table["metric"].str.startswith("curve_") & (table["client"] == client)]
+    own = own[(own["seed"] == own["seed"].min()) & (own["round"] == own["round"].max())]
+    wide = own.pivot_table(index="step", columns="metric", values="value")
+    return wide.rename(columns=lambda name: name.removeprefix("curve_")).reset_index(drop=True)
 
 
 def _draw_curve(axes: Axes, tables: Tables, function: str, algorithm: str, setting: str, client: int) -> pd.DataFrame:

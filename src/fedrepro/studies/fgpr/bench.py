@@ -48,12 +48,8 @@ def federations(runs: int) -> dict[int, Federation]:
     splits = [load(Source(streams.generator("bench", seed, "data")), function="currin").train for seed in range(runs)]
     samples = Samples(*(torch.from_numpy(np.concatenate([getattr(s, k) for s in splits])) for k in ("x", "y")))
     starts = np.cumsum([0, *map(len, splits)])
-    return {
-        seed: Federation(
-            Holdings(samples, starts[seed] + np.arange(len(split)), np.cumsum([0, *np.bincount(split.client)]))
-        )
-        for seed, split in enumerate(splits)
-    }
+    held = [(starts[i] + np.arange(len(s)), np.cumsum([0, *np.bincount(s.client)])) for i, s in enumerate(splits)]
+    return {seed: Federation(Holdings(samples, *own)) for seed, own in enumerate(held)}
 
 
 class PlainGP(gpytorch.models.ExactGP):
@@ -137,9 +133,8 @@ def measure(runs: int = RUNS, repeats: int = 3) -> tuple[pd.DataFrame, float]:
             apart = max(apart, float(np.abs(ours - theirs).max()))
         median = {way: statistics.median(own) for way, own in seconds.items()}
         for way, own in median.items():
-            rows.append(
-                {"method": name, "runs": runs, "way": way, "median_s": own, "times_faster": median[ALONE] / own}
-            )
+            line = {"method": name, "runs": runs, "way": way, "median_s": own, "times_faster": median[ALONE] / own}
+            rows.append(line)
     return pd.DataFrame(rows), apart
 
 
@@ -159,16 +154,8 @@ def gp_round(devices: int) -> Callable[[int], Any]:
 def growth(repeats: int = 40, devices: Sequence[int] = DEVICES) -> pd.DataFrame:
     """One row per number of devices: seconds per round with their spread, and their ratio to the smallest size's."""
     found = times({n: gp_round(n) for n in devices}, repeats)
-    smallest = found[devices[0]]
-    return pd.DataFrame(
-        {
-            "devices": size,
-            "median_s": statistics.median(seconds),
-            "iqr_s": iqr(seconds),
-            "times_the_smallest": times_as_long(seconds, smallest),
-        }
-        for size, seconds in found.items()
-    )
+    spread = [(n, statistics.median(own), iqr(own), times_as_long(own, found[devices[0]])) for n, own in found.items()]
+    return pd.DataFrame(spread, columns=["devices", "median_s", "iqr_s", "times_the_smallest"])
 
 
 def main(arguments: Sequence[str] = ()) -> int:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from fedrepro.evidence.tables import RUN, derived_rows, final
+from fedrepro.evidence.tables import RUN, derived_rows, final, rows
 
 LATE = 0.1
 MIN_ROUNDS = 5  # for a recovered_round
@@ -34,7 +34,6 @@ GAINS = {
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
-    """All measures defined for the runs of a table."""
     found: dict[str, list[dict]] = {}
     for run, frame in table.groupby(RUN, sort=False):
         last = int(frame["round"].max())
@@ -45,7 +44,6 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def late_mean(values: np.ndarray) -> float:
-    """Mean of the last tenth, at least of the last value."""
     return float(values[-max(1, round(LATE * len(values))) :].mean())
 
 
@@ -67,8 +65,7 @@ def recovered_round(errors: np.ndarray, rounds: np.ndarray, share: float = 0.1) 
 
 def _errors(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:
     for metric, suffix in (("error", ""), ("error_noise", "_noise"), ("error_signal", "_signal")):
-        own = frame[frame["metric"] == metric].sort_values("round")
-        errors = own["value"].to_numpy()
+        errors = rows(frame, metric).sort_values("round")["value"].to_numpy()
         if not len(errors):
             continue
         yield f"late_error{suffix}", late_mean(errors)
@@ -78,8 +75,7 @@ def _errors(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:
 
 
 def _recovery(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    own = frame[(frame["metric"] == "a_rmse") & (frame["split"] == "test") & (frame["group"] == "")]
-    own = own.sort_values("round")
+    own = rows(frame, "a_rmse", split="test", group="").sort_values("round")
     if len(own) > MIN_ROUNDS:
         yield "recovered_round", recovered_round(own["value"].to_numpy(), own["round"].to_numpy())
 

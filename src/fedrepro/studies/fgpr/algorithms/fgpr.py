@@ -34,7 +34,7 @@ from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
-from fedrepro.studies.fgpr.gp.true_parameters import parameter_errors, true_lengthscale
+from fedrepro.studies.fgpr.gp.errors import parameter_errors, true_lengthscale
 from fedrepro.studies.fgpr.models.gaussian_process import GaussianProcess
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # Adam's defaults
@@ -95,7 +95,6 @@ class FGPR(FedAvgTransfer):
         return theta, theta if self.period > 1 else None
 
     def rate(self, t: int) -> float:
-        """η of the local step t, counted from the first round on."""
         return self.lr if self.schedule == "constant" else self.lr * self.delay / (self.delay + t)
 
     def server_update(self, state: State, uploads: Uploads[Params], cohort: Cohort) -> State:

@@ -1,13 +1,13 @@
 """Baselines of FGPR in multi-fidelity modelling (thesis §4.6, Table 4.2), without rounds. Clients are levels.
 
-- `separate`: a process on the last client's data alone, to convergence (gp/shared.py);
+- `separate`: a process on the last client's data alone, to convergence (gp/maximum_likelihood.py);
 - `shared`: one θ for all clients, Σ_k log p(y_k), to convergence: the end of FGPR with an unlimited budget;
 - `ar`, `deep`, `modular`: Kennedy–O'Hagan, the multi-fidelity deep process, Modular GP (gp/autoregressive.py, …);
 - `limit`: as separate, with the last client's data and all the data set's spare samples of the same function.
 
 Isotropic or (`ard`) one lengthscale per input. Laws are of observations of the last client, noise included. `held`: the
 number of samples of the last client, its first ones and, beyond its own, spare ones. `curve`: points of a prediction
-along inputs of one dimension. Recorded besides errors and calibration (gp/device_errors.py): evaluations of the
+along inputs of one dimension. Recorded besides errors and calibration (gp/errors.py): evaluations of the
 objective, those that failed or took jitter, whether the best search converged, and AR's factors rho.
 """
 
@@ -24,9 +24,9 @@ from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.gp.autoregressive import AutoregressiveGP
 from fedrepro.studies.fgpr.gp.deep import MultiFidelityDeepGP
-from fedrepro.studies.fgpr.gp.device_errors import Curve, Prediction, device_errors
+from fedrepro.studies.fgpr.gp.errors import curve, device_errors
+from fedrepro.studies.fgpr.gp.maximum_likelihood import SharedGP
 from fedrepro.studies.fgpr.gp.modular import ModularGP
-from fedrepro.studies.fgpr.gp.shared import SharedGP
 
 FITS = ("separate", "shared", "limit", "ar", "deep", "modular")
 
@@ -60,7 +60,12 @@ class GPBaseline(Predictor):
         states: dict[int, State] = {}
         for i, (algorithm, problem, _) in enumerate(runs):
             if i not in states:
-                alike = [j for j, (a, p, _) in enumerate(runs) if a == algorithm and _sizes(p) == _sizes(problem)]
+                sizes = problem.federation.train.sizes.tolist()
+                alike = [
+                    j
+                    for j, (a, p, _) in enumerate(runs)
+                    if (a, p.federation.train.sizes.tolist()) == (algorithm, sizes)
+                ]
                 mine = alike if algorithm.fit == "deep" else [i]
                 states |= zip(mine, algorithm._states([runs[j][1] for j in mine]), strict=True)
         return [states[i] for i in range(len(runs))]
@@ -72,8 +77,8 @@ class GPBaseline(Predictor):
         if split != "test":
             return None
         last = len(problem.federation) - 1
-        prediction = {last: Prediction(state["mean"][:, None], state["variance"][:, None])}
-        mse, metrics = device_errors(prediction, problem.federation, split, [""])
+        law = state["mean"][:, None], state["variance"][:, None]
+        mse, metrics = device_errors({last: law}, problem.federation, split, [""])
         (density,) = (m.value for m in metrics if m.metric == "nlpd")
         return np.where(np.arange(last + 1) == last, density, 0.0), mse, metrics
 
@@ -83,7 +88,7 @@ class GPBaseline(Predictor):
         for step, value in enumerate(state["rho"]):
             yield Metric("rho", value, step=step)
         if self.curve:
-            yield from Curve(*state["curve"]).metrics(len(problem.federation) - 1)
+            yield from curve(len(problem.federation) - 1, **state["curve"])
 
     def _levels(self, problem: Problem) -> list[tuple[Tensor, Tensor]]:
         """(x, y) of each client, the last with `held` samples."""
@@ -110,16 +115,14 @@ class GPBaseline(Predictor):
             laws = zip(*model.predict(torch.stack(inputs)), gains, strict=True)
             return [self._state(mean, variance, {**share, "bound_gain": gain}) for mean, variance, gain in laws]
         (data,), (x,) = levels, inputs
-        if self.fit == "ar":
-            model = AutoregressiveGP(starts=self.starts, **common)
-        elif self.fit == "modular":
+        if self.fit == "modular":
             model = ModularGP(inducing=self.inducing, latents=self.latents, **common)
         else:
-            model = SharedGP(starts=self.starts, **common)
+            model = (AutoregressiveGP if self.fit == "ar" else SharedGP)(starts=self.starts, **common)
         model.fit(data, rng)
         mean, variance = model.predict(x, len(data) - 1) if isinstance(model, SharedGP) else model.predict(x)
         effort = {k: v for k, v in asdict(model.effort).items() if k != "value"}
-        return [self._state(mean, variance, effort, model.scale_factors() if self.fit == "ar" else ())]
+        return [self._state(mean, variance, effort, model.rho.tolist() if self.fit == "ar" else ())]
 
     def _inputs(self, problem: Problem) -> Tensor:
         """Test inputs, then those of the curve."""
@@ -136,9 +139,5 @@ class GPBaseline(Predictor):
         m = len(mean) - self.curve
         state: State = {"mean": mean[:m], "variance": variance[:m], "effort": effort, "rho": list(rho)}
         if self.curve:
-            state["curve"] = [self._grid(mean[:, None])[:, 0], mean[m:], variance[m:].sqrt()]
+            state["curve"] = {"x": self._grid(mean[:, None])[:, 0], "mean": mean[m:], "sd": variance[m:].sqrt()}
         return state
-
-
-def _sizes(problem: Problem) -> list[int]:
-    return problem.federation.train.sizes.tolist()

@@ -1,7 +1,7 @@
 """Distributed Gaussian processes evaluated at a server (thesis §4.7, Table 4.3), without rounds.
 
 - `dgp` (Deisenroth and Ng 2015): the devices' experts share θ, to convergence of Σ p_k L_k (gp/maximum_likelihood.py).
-  The robust Bayesian committee machine combines their predictions (gp/experts.py); other rules are recorded as well.
+  The robust Bayesian committee machine combines their predictions (`combine`); other rules are recorded as well.
 - `dvi` (Gal et al. 2014): a sparse variational process whose bound is a sum over devices (gp/variational.py).
 
 Errors are the server's on all test samples (rmse_central, as in the thesis) and on each device's. uploaded: numbers
@@ -18,13 +18,14 @@ from torch import Tensor
 
 from fedrepro.core.algorithm import Metric, Predictor, Problem, State, one_of, positive
 from fedrepro.core.params import Params
-from fedrepro.studies.fgpr.gp.device_errors import Prediction, columns, device_errors, output_names
-from fedrepro.studies.fgpr.gp.exact import Data, predict
-from fedrepro.studies.fgpr.gp.experts import RULES, combine
+from fedrepro.errors import UserError
+from fedrepro.studies.fgpr.gp.errors import columns, device_errors, output_names
+from fedrepro.studies.fgpr.gp.exact import Data, Law, predict
 from fedrepro.studies.fgpr.gp.maximum_likelihood import STARTS, estimate
 from fedrepro.studies.fgpr.gp.variational import DistributedVariationalGP
 
 FITS = ("dgp", "dvi")
+RULES = ("poe", "gpoe", "bcm", "rbcm")
 #: per rule mean and variance [2, tests]; numbers sent; exchanges
 Found = tuple[dict[str, Tensor], float, int]
 
@@ -34,7 +35,6 @@ class GPDistributed(Predictor):
     fit: str = one_of("dgp", *FITS)
     inducing: int = positive(100)
     iterations: int = positive(100)
-    starts: int = positive(1)
 
     iterative: ClassVar[bool] = False
 
@@ -67,7 +67,7 @@ class GPDistributed(Predictor):
             metrics += [Metric(name, v, split, group=group) for group, v in zip(names, central, strict=True)]
         mean, variance = state["laws"]["rbcm" if self.fit == "dgp" else "dvi"]
         held = {k: slice(offsets[k], offsets[k + 1]) for k in np.flatnonzero(test.sizes).tolist()}
-        predictions = {k: Prediction(mean[rows], variance[rows]) for k, rows in held.items()}
+        predictions = {k: (mean[rows], variance[rows]) for k, rows in held.items()}
         mse, errors = device_errors(predictions, federation, split, names)
         return mse, mse, [*metrics, *errors]
 
@@ -77,7 +77,7 @@ class GPDistributed(Predictor):
 
     def _experts(self, problem: Problem, devices: Data, x_new: Tensor) -> Found:
         model: Any = problem.task.model
-        options = {"ard": model.ard, "starts": STARTS[: self.starts], "iterations": self.iterations}
+        options = {"ard": model.ard, "starts": STARTS[:1], "iterations": self.iterations}
         theta = estimate(model.kernel, devices, problem.weights, **options).theta
         each = [predict(model.kernel, theta, x, y, x_new) for x, y in devices]
         mean, variance = (torch.stack(part) for part in zip(*each, strict=True))
@@ -89,8 +89,36 @@ class GPDistributed(Predictor):
 
     def _sparse(self, problem: Problem, devices: Data, x_new: Tensor) -> Found:
         model: Any = problem.task.model
-        budget = {"starts": self.starts, "evaluations": self.iterations}
-        sparse = DistributedVariationalGP(self.inducing, model.kernel, model.ard, move_inducing=False, **budget)
+        options: dict[str, Any] = {"move_inducing": False, "evaluations": self.iterations}
+        sparse = DistributedVariationalGP(self.inducing, model.kernel, model.ard, **options)
         sparse.fit(devices, np.random.default_rng(0))  # of the inducing points: no part of an experiment's randomness
         exchanges = sparse.effort.evaluations
         return {"dvi": torch.stack(sparse.predict(x_new))}, sparse.sent() * len(devices) * exchanges, exchanges
+
+
+def combine(rule: str, mean: Tensor, variance: Tensor, prior: Tensor) -> Law:
+    """mean, variance [K, m] of the function by K experts, prior variance v_0 [m] → the joint law, [m] and [m].
+
+    All rules give a law of precision Σ β_k/v_k + (prior term) and mean (Σ β_k m_k/v_k) / precision:
+
+    | rule | β_k | prior term |
+    |---|---|---|
+    | poe | 1 | – |
+    | gpoe | 1/K | – |
+    | bcm | 1 | (1 − K)/v_0 |
+    | rbcm | ½ (log v_0 − log v_k) | (1 − Σ β_k)/v_0 |
+
+    β_k also stands in rbcm's precision. Without it, as in one released code, the law does not return to the prior where
+    no expert has data.
+    """
+    if rule not in RULES:
+        raise UserError(f"rule: '{rule}' is unknown; one of {', '.join(RULES)}")
+    beta = torch.ones_like(variance)
+    if rule == "gpoe":
+        beta = beta / len(variance)
+    elif rule == "rbcm":
+        beta = 0.5 * (prior.log() - variance.log()).clamp_min(0)  # rounding may put v_k above v_0
+    precision = (beta / variance).sum(0)
+    if rule in ("bcm", "rbcm"):
+        precision = precision + (1 - beta.sum(0)) / prior
+    return (beta * mean / variance).sum(0) / precision, 1 / precision

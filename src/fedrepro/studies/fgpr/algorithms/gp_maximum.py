@@ -16,10 +16,9 @@ import torch
 from fedrepro.core.algorithm import Algorithm, Metric, Problem, State, not_negative, one_of, positive
 from fedrepro.core.federation import Batch
 from fedrepro.core.params import Params
-from fedrepro.studies.fgpr.gp.device_errors import columns
+from fedrepro.studies.fgpr.gp.errors import columns, parameter_errors, true_lengthscale
 from fedrepro.studies.fgpr.gp.exact import Theta
 from fedrepro.studies.fgpr.gp.maximum_likelihood import STARTS, estimate
-from fedrepro.studies.fgpr.gp.true_parameters import parameter_errors, true_lengthscale
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,4 @@ def cmapss_engines(source: Source, *, sensors: int | Sequence[int] = (2, 7), tim
     return replace(data, train=Split(x, y, client=engine))
 
 
-def cmapss_engines_size(**_: Any) -> tuple[int, int]:
-    return cmapss_size()
-
-
-DATASET = Entry(cmapss_engines, seeded=False, size=cmapss_engines_size, files="cmapss")
+DATASET = Entry(cmapss_engines, seeded=False, size=lambda **_: cmapss_size(), files="cmapss")

@@ -6,23 +6,20 @@ x ~ U[0, 1]^d, y = f(x) + θ2 N(0, 1), f ~ GP(0, θ1² k), with r² = Σ_j ((x_j
     matern32  k = (1 + √3 r) exp(−√3 r)
 
 As in every run of the thesis, θ1 ∈ [0.1, 10], θ2 ∈ [0.01, 1], l ∈ [0.01, 1]^d and d ∈ {1 … 10} are drawn first,
-uniformly (assumed), unless given. `isotropic`: one l for all dimensions, as in the thesis' formulas (its range has one
-per dimension). "All clients come from the same underlying stochastic process": with draw `client` (default) each client
-has its own function from that process, as the objective Σ p_k L_k supposes; with `common` all clients observe one
-function. Both by Cholesky in float64 of all points drawn together.
+uniformly (assumed), unless given; the thesis' formulas have one l for all dimensions, its range one per dimension. "All
+clients come from the same underlying stochastic process": each has its own function from it, as the objective Σ p_k L_k
+supposes, by Cholesky in float64 of all its points together.
 
 Balanced: N/K samples per client: (K, N) = (20, 5000), (50, 2000), (100, 800). Not balanced: "from 10 to 10,000 points",
 with the law shown as a histogram only. Here sizes are evenly spaced on a log scale from `smallest` to `largest`
 (assumed), in random order, and N is not used. 10,000 points need about 2 GB; lower `largest` at small scales.
 
-Shapes: x [n, w], y [n], client [n]; w is `width` (default: `dimension`, or 10 if that is drawn, so that all seeds have
-the same width); columns beyond d are 0, which changes no distance. `test` further points per client of the same
-function; test y is noisy. facts: signal (θ1), noise (θ2), lengthscale [w] (l, infinite in the columns beyond d),
-dimension (d), jitter (added to the diagonal of k, relative to θ1²), test_mean [n] (f at the test points).
+Shapes: x [n, w], y [n], client [n]; w is `dimension`, or 10 if that is drawn, so that all seeds have the same width;
+columns beyond d are 0, which changes no distance. facts: signal (θ1), noise (θ2), lengthscale [w] (l, infinite in the
+columns beyond d), dimension (d), jitter (added to the diagonal of k, relative to θ1²).
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +30,6 @@ from fedrepro.data.simulation import check_least, check_name
 from fedrepro.errors import UserError
 
 KERNELS = ("rbf", "matern32")
-DRAWS = ("client", "common")
 SIGNAL, NOISE, LENGTHSCALE, DIMENSION = (0.1, 10.0), (0.01, 1.0), (0.01, 1.0), (1, 10)
 MOST = 12_000  # points drawn together: their covariance takes 1.2 GB, and twice that while computed
 
@@ -47,69 +43,40 @@ def gp_draws(
     balanced: bool = True,
     smallest: int = 10,
     largest: int = 10_000,
-    draw: str = "client",
     dimension: int | None = None,
     signal: float | None = None,
     noise: float | None = None,
-    lengthscale: float | list[float] | None = None,
-    isotropic: bool = False,
-    width: int | None = None,
-    test: int = 0,
+    lengthscale: float | None = None,
 ) -> Dataset:
     check_name("gp_draws", "kernel", kernel, KERNELS)
-    check_name("gp_draws", "draw", draw, DRAWS)
     check_least("gp_draws", 1, clients=clients, dimension=dimension)
-    check_least("gp_draws", 0, signal=signal, noise=noise, test=test)
-    width = width or dimension or DIMENSION[1]
-    parameters, order, common, *streams = source.rng.spawn(3 + clients)
+    check_least("gp_draws", 0, signal=signal, noise=noise)
+    if lengthscale is not None and not lengthscale > 0:
+        raise UserError(f"gp_draws: lengthscale = {lengthscale}: must be above 0")
+    width = dimension or DIMENSION[1]
+    parameters, order, _, *streams = source.rng.spawn(3 + clients)
     # all four are always drawn, so fixing one does not change the others
     drawn = parameters.uniform(*SIGNAL), parameters.uniform(*NOISE), int(parameters.integers(*DIMENSION, endpoint=True))
     scales = parameters.uniform(*LENGTHSCALE, max(width, DIMENSION[1]))
     signal, noise = drawn[0] if signal is None else signal, drawn[1] if noise is None else noise
     d = dimension or drawn[2]
-    if d > width:
-        raise UserError(f"gp_draws: width = {width}: the inputs have {d} dimensions")
     own = np.full(width, math.inf)
-    own[:d] = _lengthscales(lengthscale, scales[:d], isotropic)
+    own[:d] = scales[:d] if lengthscale is None else lengthscale
 
     counts = order.permutation(_counts(clients, total, balanced, smallest, largest))
-    together = counts.sum() + clients * test if draw == "common" else counts.max() + test
-    if together > MOST:
-        raise UserError(f"gp_draws: {together} points are drawn together; at most {MOST} fit into memory")
-    places, white, errors = [], [], []
+    if counts.max() > MOST:
+        raise UserError(f"gp_draws: {counts.max()} points are drawn together; at most {MOST} fit into memory")
+    devices = []
     for stream, n in zip(streams, counts, strict=True):
-        inputs, function, noises, test_inputs, test_noises = stream.spawn(5)
-        x = np.zeros((n + test, width))
-        x[:, :d] = np.concatenate([inputs.random((n, d)), test_inputs.random((test, d))])
-        places.append(x)
-        white.append(function.standard_normal(n + test))
-        errors += [noises.standard_normal(n), test_noises.standard_normal(test)]
-    x = np.concatenate(places)
-    if draw == "common":
-        places, white = [x], [common.standard_normal(together)]
-    functions, jitters = zip(*(sample(kernel, *block, own) for block in zip(places, white, strict=True)), strict=True)
-    client = np.repeat(np.arange(clients), counts + test)
-    training = np.concatenate([np.arange(n + test) < n for n in counts])
-    f = signal * np.concatenate(functions)
-    samples = Split(x, f + noise * np.concatenate(errors), client=client)
-    numbers = {"signal": signal, "noise": noise, "lengthscale": own, "dimension": d, "jitter": max(jitters)}
-    facts = {name: np.asarray(value) for name, value in numbers.items()}
-    held_out = None
-    if test:
-        held_out = samples.take(np.flatnonzero(~training))
-        facts["test_mean"] = f[~training]
-    return Dataset("synthetic", train=samples.take(np.flatnonzero(training)), test=held_out, facts=facts)
-
-
-def _lengthscales(given: float | Sequence[float] | None, drawn: np.ndarray, isotropic: bool) -> np.ndarray:
-    if given is None:
-        return np.full(len(drawn), drawn[0]) if isotropic else drawn
-    own = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    if len(own) not in (1, len(drawn)):
-        raise UserError(f"gp_draws: lengthscale has {len(own)} numbers for {len(drawn)} dimensions")
-    if not (own > 0).all():
-        raise UserError(f"gp_draws: lengthscale = {own.tolist()}: must be above 0")
-    return np.broadcast_to(own, len(drawn))
+        inputs, function, errors = stream.spawn(3)
+        x = np.zeros((n, width))
+        x[:, :d] = inputs.random((n, d))
+        f, jitter = sample(kernel, x, function.standard_normal(n), own)
+        devices.append((x, signal * f + noise * errors.standard_normal(n), [jitter]))
+    x, y, jitters = map(np.concatenate, zip(*devices, strict=True))
+    samples = Split(x, y, client=np.repeat(np.arange(clients), counts))
+    facts = {"signal": signal, "noise": noise, "lengthscale": own, "dimension": d, "jitter": max(jitters)}
+    return Dataset("synthetic", train=samples, facts={name: np.asarray(value) for name, value in facts.items()})
 
 
 def _counts(clients: int, total: int, balanced: bool, smallest: int, largest: int) -> np.ndarray:
@@ -163,4 +130,4 @@ def gp_draws_size(
     return clients, int(_counts(clients, total, balanced, smallest, largest).sum())
 
 
-DATASET = Entry(gp_draws, seeded=True, size=gp_draws_size, example={"clients": 4, "total": 100, "test": 5})
+DATASET = Entry(gp_draws, seeded=True, size=gp_draws_size, example={"clients": 4, "total": 100})

@@ -8,13 +8,10 @@ in a first search and then freed, as published implementations of this model do.
 Data: (x [n_t, d], y [n_t]) from the lowest level to the highest.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -22,20 +19,18 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor, nn
 
 from fedrepro.studies.fgpr.gp.exact import Data, Fit, Law, conditional, log_density
-from fedrepro.studies.fgpr.gp.kernels import LENGTHSCALES, NOISE_FLOOR, scaled_kernel
-from fedrepro.studies.fgpr.gp.multi_start import Effort, maximise, no_jitter_warnings
+from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort, start_values
+from fedrepro.studies.fgpr.gp.search import maximise, no_jitter_warnings, scaled_kernel
 
 
 @dataclass
 class AutoregressiveGP:
-    """fit on all levels, then predict the highest."""
-
     ard: bool = True
     noise_floor: float = NOISE_FLOOR
     starts: int = 2
     evaluations: int = 200
 
-    def fit(self, data: Data, rng: np.random.Generator) -> AutoregressiveGP:
+    def fit(self, data: Data, rng: np.random.Generator) -> Self:
         self.x, self.y = (torch.cat(part) for part in zip(*data, strict=True))
         self.sizes = [len(y) for _, y in data]
         self.level = torch.repeat_interleave(torch.arange(len(data)), torch.tensor(self.sizes))
@@ -45,7 +40,7 @@ class AutoregressiveGP:
         self.effort = Effort()
         shape = [*self.kernels.parameters(), self.rho]
         best: list[Tensor] = []
-        for lengthscales in self._start_lengthscales(rng):
+        for lengthscales, _ in start_values(self.starts, len(data), rng):
             held = maximise(self.likelihood, shape, [partial(self._start, lengthscales)], self.evaluations)
             freed = maximise(self.likelihood, [*shape, self.log_noise], evaluations=self.evaluations)
             if not best or freed.value > self.effort.value:
@@ -59,17 +54,11 @@ class AutoregressiveGP:
             self.fitted = Fit(factor, weights, factor.new_zeros(()))
         return self
 
-    def _start_lengthscales(self, rng: np.random.Generator) -> Iterator[Sequence[float]]:
-        """Those of LENGTHSCALES, then random ones; one per kernel."""
-        yield from ([lengthscale] * len(self.kernels) for lengthscale in LENGTHSCALES[: self.starts])
-        for _ in range(self.starts - len(LENGTHSCALES)):
-            yield np.exp(rng.uniform(np.log(0.1), np.log(3.0), len(self.kernels))).tolist()
-
-    def _start(self, lengthscales: Sequence[float]) -> None:
+    def _start(self, lengthscales: np.ndarray) -> None:
         """f_1 of variance 1, differences of variance 0.1, ρ = 1."""
         self.rho.fill_(1.0)
         self.log_noise.fill_(math.log(self.noise_floor))
-        for r, (kernel, lengthscale) in enumerate(zip(self.kernels, lengthscales, strict=True)):
+        for r, (kernel, lengthscale) in enumerate(zip(self.kernels, lengthscales.tolist(), strict=True)):
             kernel.base_kernel.lengthscale = lengthscale
             kernel.outputscale = 1.0 if r == 0 else 0.1
 
@@ -78,7 +67,6 @@ class AutoregressiveGP:
         return torch.cat([self.rho.new_ones(1), torch.cumprod(self.rho[r:], 0)])
 
     def noise(self) -> Tensor:
-        """The noise variance of each level."""
         return self.log_noise.exp().clamp_min(self.noise_floor)
 
     def _covariance(self) -> Tensor:
@@ -107,7 +95,3 @@ class AutoregressiveGP:
             first += self.sizes[r]
         mean, variance = conditional(self.fitted, cross, variance)
         return mean, variance + self.noise()[-1]
-
-    def scale_factors(self) -> list[float]:
-        """ρ_2, …, ρ_T."""
-        return self.rho.detach().tolist()

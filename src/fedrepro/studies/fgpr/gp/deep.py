@@ -14,12 +14,10 @@ All repeats are one batch axis R: data is a list of (x [R, n_t, d], y [R, n_t]) 
 predictions, of the highest, are the mean and variance of a mixture: [R, m].
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import gpytorch
 import numpy as np
@@ -32,8 +30,8 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from fedrepro.studies.fgpr.gp.exact import Data, Law
-from fedrepro.studies.fgpr.gp.kernels import LENGTHSCALES, NOISE_FLOOR, gaussian_likelihood, scaled_kernel
-from fedrepro.studies.fgpr.gp.multi_start import Effort, no_jitter_warnings
+from fedrepro.studies.fgpr.gp.maximum_likelihood import LENGTHSCALES, NOISE_FLOOR, Effort
+from fedrepro.studies.fgpr.gp.search import gaussian_likelihood, no_jitter_warnings, scaled_kernel
 from fedrepro.studies.fgpr.gp.variational import DistributedVariationalGP
 
 SMALLEST_VARIANCE = 1e-10  # of an input to the next layer; the root has no slope at 0
@@ -89,8 +87,6 @@ class Layer(gpytorch.models.ApproximateGP):
 
 @dataclass
 class MultiFidelityDeepGP:
-    """fit on all levels of all repeats, then predict the highest."""
-
     ard: bool = True
     inducing: int = 100
     nodes: int = 5
@@ -99,7 +95,7 @@ class MultiFidelityDeepGP:
     noise_floor: float = NOISE_FLOOR
     evaluations: int = 80
 
-    def fit(self, data: Data, rng: np.random.Generator) -> MultiFidelityDeepGP:
+    def fit(self, data: Data, rng: np.random.Generator) -> Self:
         self.effort = Effort()
         self.layers: Any = torch.nn.ModuleList()
         self.likelihoods: Any = torch.nn.ModuleList()
@@ -134,7 +130,7 @@ class MultiFidelityDeepGP:
         kernel = layer_kernel(x.shape[-1] - below, below, self.ard).to(x)
         likelihood = gaussian_likelihood(self.noise_floor).to(x)
         fit = DistributedVariationalGP(move_inducing=False, evaluations=self.evaluations, jitter=JITTER)
-        fit.fit_from([(x, y)], kernel, likelihood, points, _starts(kernel, likelihood))
+        fit.fit_from([(x, y)], kernel, likelihood, points, _starts(kernel, likelihood, max(1e-2, 2 * self.noise_floor)))
         self.effort = self.effort.plus(fit.effort, last=False)
         return fit
 
@@ -148,7 +144,9 @@ class MultiFidelityDeepGP:
         for _ in range(self.steps):
             optimiser.zero_grad()
             bounds = self.bound(data)
-            _keep(best, parameters, bounds > self.bounds)
+            with torch.no_grad():
+                for kept, p in zip(best, parameters, strict=True):
+                    kept[bounds > self.bounds] = p[bounds > self.bounds]
             self.bounds = torch.maximum(bounds.detach(), self.bounds)
             (-bounds).sum().backward()
             _skip_broken(parameters)
@@ -194,7 +192,7 @@ class MultiFidelityDeepGP:
         return mean, variance + self.likelihoods[-1].noise
 
 
-def _starts(kernel: Kernel, likelihood: GaussianLikelihood) -> Iterator[Callable[[], None]]:
+def _starts(kernel: Kernel, likelihood: GaussianLikelihood, noise: float) -> Iterator[Callable[[], None]]:
     """The first two lengthscales of the other methods; gpytorch's defaults for the rest."""
     begin = [p.detach().clone() for p in kernel.parameters()]
 
@@ -204,7 +202,7 @@ def _starts(kernel: Kernel, likelihood: GaussianLikelihood) -> Iterator[Callable
         for part in kernel.modules():
             if isinstance(part, RBFKernel):
                 part.lengthscale = lengthscale
-        likelihood.noise = max(1e-2, 2 * likelihood.noise_floor)
+        likelihood.noise = noise
 
     return (partial(put, lengthscale) for lengthscale in LENGTHSCALES[:2])
 
@@ -227,15 +225,8 @@ def _stack_into(batched: torch.nn.Module, singles: Sequence[torch.nn.Module]) ->
 
 @torch.no_grad()
 def _skip_broken(parameters: Sequence[Tensor]) -> None:
-    """Zero the gradients of repeats where one is not finite: they stay finite, and the others go on."""
+    """Zero the gradients of repeats where one is not finite: the others go on."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     broken = torch.stack([~g.reshape(len(g), -1).isfinite().all(1) for g in gradients]).any(0)
     for g in gradients:
         g[broken] = 0.0
-
-
-@torch.no_grad()
-def _keep(best: Sequence[Tensor], parameters: Sequence[Tensor], better: Tensor) -> None:
-    """Copy into `best` the parameters of the repeats that are better [R]."""
-    for old, new in zip(best, parameters, strict=True):
-        old[better] = new[better]

@@ -18,7 +18,7 @@ on its diagonal, and a warning is logged. Values that are not finite stay so, wh
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -59,37 +59,12 @@ class Likelihood(NamedTuple):
     gradient: Theta
 
 
-class _Correlation(torch.nn.Module):
-    """gpytorch's kernel as a function of its lengthscale, with any batch axes: [*, n, d] → [*, n, m]."""
-
-    def __init__(self, kernel: Any):
-        super().__init__()
-        self.kernel = kernel
-
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return self.kernel.forward(x1, x2)
-
-
-class _NaturalScale(torch.nn.Module):
-    """A constraint of gpytorch that does nothing: the lengthscale is given on its natural scale."""
-
-    def transform(self, value: Tensor) -> Tensor:
-        return value
-
-
-_CORRELATIONS: dict[tuple[str, bool], _Correlation] = {}
-
-
 def correlation(name: str, lengthscale: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
     """k(x1, x2; l): lengthscale [*, 1] or [*, d], x1 [*, n, d], x2 [*, m, d] → [*, n, m]."""
-    key = (name, lengthscale.shape[-1] > 1)
-    if key not in _CORRELATIONS:
-        from fedrepro.studies.fgpr.gp.kernels import base_kernel  # importing gpytorch is slow, and few jobs need it
+    from fedrepro.studies.fgpr.gp.search import natural_kernel  # importing gpytorch is slow, and few jobs need it
 
-        kernel = base_kernel(name, ard_num_dims=2 if key[1] else None)  # gpytorch only tests for more than one
-        kernel.raw_lengthscale_constraint = _NaturalScale()
-        _CORRELATIONS[key] = _Correlation(kernel)
-    return functional_call(_CORRELATIONS[key], {"kernel.raw_lengthscale": lengthscale.unsqueeze(-2)}, (x1, x2))
+    kernel = natural_kernel(name, ard=lengthscale.shape[-1] > 1)
+    return functional_call(kernel, {"kernel.raw_lengthscale": lengthscale.unsqueeze(-2)}, (x1, x2))
 
 
 def covariance(name: str, theta: Theta, x1: Tensor, x2: Tensor) -> Tensor:
@@ -125,7 +100,6 @@ def cholesky(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def fit(name: str, theta: Theta, x: Tensor, y: Tensor) -> Fit:
-    """Condition on data."""
     return fit_covariance(_with_noise(covariance(name, theta, x, x), theta.noise), y)
 
 

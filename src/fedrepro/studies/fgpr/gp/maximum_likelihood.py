@@ -5,21 +5,26 @@ several starts; the best is kept. θ stays above `MINIMA`, which the released co
 `MAXIMA` (assumed), beyond which the likelihood of scaled data is flat.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.studies.fgpr.gp.exact import Data, Theta, likelihood
+from fedrepro.studies.fgpr.gp.exact import Data, Law, Theta, likelihood, predict
 
 #: least lengthscale, variance and noise variance of the released code
 MINIMA = (1e-6, 1e-6, 1e-4)
 MAXIMA = (1e3, 1e6, 1e3)
 #: (lengthscale, variance, noise variance) of the starts; lengthscales are multiples of √d
 STARTS = ((0.2, 1.0, 0.01), (1.0, 1.0, 0.1), (0.05, 1.0, 0.1), (3.0, 3.0, 1e-3))
+#: of baselines, inputs in [0, 1]: least noise, lengthscales of the first starts; SharedGP's least lengthscale, variance
+NOISE_FLOOR, LENGTHSCALES, LEAST = 1e-6, (0.5, 0.1, 2.0), (1e-3, 1e-6)
 
 
 class Estimate(NamedTuple):
@@ -91,3 +96,57 @@ def _by_size(devices: Data, weights: np.ndarray) -> list[list[Tensor]]:
         if w > 0:
             groups[len(y)].append((x, y, torch.tensor(w).to(x)))
     return [[torch.stack(part) for part in zip(*group, strict=True)] for group in groups.values()]
+
+
+def start_values(starts: int, lengthscales: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, float]]:
+    """(lengthscales, noise variance) of each start: those of LENGTHSCALES with a noise of 1 %, then random ones."""
+    yield from ((np.full(lengthscales, value), 1e-2) for value in LENGTHSCALES[:starts])
+    for _ in range(starts - len(LENGTHSCALES)):
+        yield np.exp(rng.uniform(np.log(0.1), np.log(3.0), lengthscales)), 10 ** rng.uniform(-4, -1)
+
+
+@dataclass
+class Effort:
+    """The best value of a fit, its evaluations of the objective, how many failed or took jitter, and convergence."""
+
+    value: float = -np.inf
+    evaluations: int = 0
+    failed: int = 0
+    jittered: int = 0
+    converged: bool = False
+
+    def plus(self, other: Effort, last: bool = True) -> Effort:
+        """Both together, ending where the higher value is; `last`: whether the other's end counts."""
+        end = other if last and other.value > self.value else self
+        counts = {name: getattr(self, name) + getattr(other, name) for name in ("evaluations", "failed", "jittered")}
+        return Effort(end.value, converged=end.converged, **counts)
+
+
+@dataclass
+class SharedGP:
+    """Processes with one θ, each conditioned on its own data (thesis eq. 4.1), at the maximum of Σ_k log p(y_k | θ),
+    where Algorithm 4.1 would end with full batches, p_k = n_k/N and enough rounds. With one device this is Separate."""
+
+    ard: bool = False
+    noise_floor: float = NOISE_FLOOR
+    starts: int = 3
+    evaluations: int = 200
+
+    def fit(self, data: Data, rng: np.random.Generator) -> SharedGP:
+        self.data = list(data)
+        dimensions = data[0][0].shape[-1]
+        starts = [
+            # `estimate` takes one lengthscale per start, in units of √d
+            (float(lengthscale[0]) / np.sqrt(dimensions), 1.0, max(noise, 2 * self.noise_floor))
+            for lengthscale, noise in start_values(self.starts, 1, rng)
+        ]
+        options: dict[str, Any] = {"ard": self.ard, "starts": starts, "iterations": self.evaluations}
+        found = estimate("rbf", self.data, [1.0] * len(data), minima=(*LEAST, self.noise_floor), **options)
+        self.theta: Theta = found.theta
+        total = sum(len(y) for _, y in self.data)
+        self.effort = Effort(-found.value / total, found.evaluations, converged=found.converged)
+        return self
+
+    def predict(self, x: Tensor, device: int = 0) -> Law:
+        """The law of observations at x given one device's data."""
+        return predict("rbf", self.theta, *self.data[device], x, noisy=True)

@@ -12,18 +12,16 @@ this is the best that any choice of them reaches. a starts at independent output
 Data: (x [n_k, d], y [n_k]) per device; predictions are of the last device (the highest fidelity).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fedrepro.studies.fgpr.gp.exact import Data, Law, cholesky, conditional, fit_covariance, log_density
-from fedrepro.studies.fgpr.gp.kernels import NOISE_FLOOR, scaled_kernel
-from fedrepro.studies.fgpr.gp.multi_start import Effort, maximise, no_jitter_warnings
+from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort
+from fedrepro.studies.fgpr.gp.search import maximise, no_jitter_warnings, scaled_kernel
 from fedrepro.studies.fgpr.gp.variational import DistributedVariationalGP
 
 JITTER = 1e-6
@@ -49,15 +47,13 @@ def as_module(fitted: DistributedVariationalGP) -> Module:
 
 @dataclass
 class ModularGP:
-    """fit, then predict the last device's output."""
-
     inducing: int = 20
     latents: int = 3
     ard: bool = True
     noise_floor: float = NOISE_FLOOR
     evaluations: int = 200
 
-    def fit(self, data: Data, rng: np.random.Generator) -> ModularGP:
+    def fit(self, data: Data, rng: np.random.Generator) -> Self:
         self.effort = Effort()
         self.modules: list[Module] = []
         options: dict[str, Any] = {"ard": self.ard, "noise_floor": self.noise_floor, "evaluations": self.evaluations}
@@ -71,7 +67,6 @@ class ModularGP:
         return self
 
     def _join(self) -> None:
-        """The server's fit."""
         self.points = torch.cat([m.points for m in self.modules])
         self.map = torch.block_diag(*(m.map for m in self.modules))
         self.targets = torch.cat([m.targets for m in self.modules])
@@ -95,7 +90,6 @@ class ModularGP:
         return (a * b * self.kernel(x, z).to_dense()).sum(0)
 
     def _covariance(self) -> Tensor:
-        """Of all pseudo-targets: H K_C Hᵀ + I."""
         k = self.coregionalised(self.points, self.owner, self.points, self.owner)
         return self.map @ k @ self.map.mT + torch.eye(len(self.targets)).to(k)
 

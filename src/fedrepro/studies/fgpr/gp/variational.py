@@ -10,14 +10,12 @@ Every evaluation is an exchange with all nodes: θ, Z go out, statistics come ba
 nodes, which know Z and θ, since K_zx K_xz itself is worse conditioned; L-BFGS instead of scaled conjugate gradients.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -27,8 +25,8 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor, nn
 
 from fedrepro.studies.fgpr.gp.exact import Data, Law
-from fedrepro.studies.fgpr.gp.kernels import NOISE_FLOOR, gaussian_likelihood, scaled_kernel, starting_points
-from fedrepro.studies.fgpr.gp.multi_start import Effort, maximise, no_jitter_warnings
+from fedrepro.studies.fgpr.gp.maximum_likelihood import LENGTHSCALES, NOISE_FLOOR, Effort
+from fedrepro.studies.fgpr.gp.search import gaussian_likelihood, maximise, no_jitter_warnings, scaled_kernel
 
 
 class Statistics(NamedTuple):
@@ -43,24 +41,23 @@ class Statistics(NamedTuple):
 
 @dataclass
 class DistributedVariationalGP:
-    """fit on the nodes' data, then predict at the server."""
-
     inducing: int = 20
     kernel_name: str = "rbf"
     ard: bool = False
     move_inducing: bool = True
     noise_floor: float = NOISE_FLOOR
-    starts: int = 1
     evaluations: int = 200
     jitter: float = 0.0
 
-    def fit(self, data: Data, rng: np.random.Generator) -> DistributedVariationalGP:
+    def fit(self, data: Data, rng: np.random.Generator) -> Self:
         (x, _), *_ = data
         everywhere = torch.cat([x for x, _ in data])
         points = everywhere[rng.permutation(len(everywhere))[: self.inducing]].clone()
         kernel = scaled_kernel(self.kernel_name, x.shape[-1], self.ard).to(x)
         likelihood = gaussian_likelihood(self.noise_floor).to(x)
-        return self.fit_from(data, kernel, likelihood, points, starting_points(kernel, likelihood, self.starts, rng))
+        kernel.base_kernel.lengthscale = torch.full_like(kernel.base_kernel.lengthscale, LENGTHSCALES[0])
+        kernel.outputscale, likelihood.noise = 1.0, max(1e-2, 2 * self.noise_floor)
+        return self.fit_from(data, kernel, likelihood, points)
 
     def fit_from(
         self,
@@ -69,8 +66,7 @@ class DistributedVariationalGP:
         likelihood: GaussianLikelihood,
         points: Tensor,
         starts: Iterable[Callable[[], None]] = (lambda: None,),
-    ) -> DistributedVariationalGP:
-        """Fit with the given kernel, likelihood and inducing points."""
+    ) -> Self:
         self.kernel: Any = kernel
         self.likelihood: Any = likelihood
         self.points = nn.Parameter(points, requires_grad=self.move_inducing)
@@ -82,7 +78,6 @@ class DistributedVariationalGP:
         return self
 
     def node(self, root: Tensor, x: Tensor, y: Tensor) -> Statistics:
-        """One node's statistics."""
         a = torch.linalg.solve_triangular(root, self.kernel(self.points, x).to_dense(), upper=False)
         return Statistics(a @ a.mT, a @ y, y.square().sum(), self.kernel(x, diag=True).sum(), len(y))
 

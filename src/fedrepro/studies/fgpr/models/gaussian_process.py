@@ -26,7 +26,7 @@ from fedrepro.core.algorithm import Metric, Problem
 from fedrepro.core.federation import Batch
 from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
-from fedrepro.studies.fgpr.gp.device_errors import Curve, Prediction, along, columns, device_errors, output_names
+from fedrepro.studies.fgpr.gp.errors import Prediction, along, columns, curve, device_errors, output_names
 from fedrepro.studies.fgpr.gp.exact import Theta, fit, likelihood, predict_from
 from fedrepro.studies.fgpr.gp.maximum_likelihood import MINIMA
 
@@ -73,7 +73,6 @@ class GaussianProcess(AssessingModel):
         return Theta(w["lengthscale"], w["signal"] ** self.power, w["noise"] ** self.power)
 
     def from_theta(self, theta: Theta) -> Params:
-        """The inverse of `theta`."""
         lengthscale, *variances = theta
         return Params(zip(NAMES, (lengthscale, *(v ** (1 / self.power) for v in variances)), strict=True))
 
@@ -86,7 +85,6 @@ class GaussianProcess(AssessingModel):
         return Params({name: F.softplus(value) + self.minima[name] for name, value in raw.items()})
 
     def project(self, w: Params) -> Params:
-        """The nearest point of the parameter space."""
         return Params({name: value.clamp(self.minima[name], self.maxima[name]) for name, value in w.items()})
 
     def batch_loss(self, w: Params, batch: Batch) -> Tensor:
@@ -108,11 +106,11 @@ class GaussianProcess(AssessingModel):
 
     @torch.no_grad()
     def assess(self, problem: Problem, models: dict[int, Params], split: str) -> Assessment:
-        """(loss [K], mean square error [K], more). The loss is the likelihood on the training data, the mean negative
-        log density of each target elsewhere."""
+        """Loss: the likelihood on the training data, the mean negative log density of each target elsewhere."""
         federation = problem.federation
         train, holdings = federation.train, getattr(federation, split)
-        losses, predictions, jitter = np.zeros(len(holdings)), {}, 0.0
+        losses, jitter = np.zeros(len(holdings)), 0.0
+        predictions: dict[int, Prediction] = {}
         metrics: list[Metric] = []
         for k, w in models.items():
             theta, batch = self.theta(w), train.full_batch(k)
@@ -121,18 +119,18 @@ class GaussianProcess(AssessingModel):
             jitter = max(jitter, fitted.jitter.max().item())
             if split == "train":
                 # k(X, X)C⁻¹y = y − θ₂²C⁻¹y
-                predictions[k] = Prediction((y - (theta.noise + fitted.jitter)[:, None] * fitted.weights).mT)
+                predictions[k] = (y - (theta.noise + fitted.jitter)[:, None] * fitted.weights).mT, None
                 determinant = fitted.factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
                 value = 0.5 * (y * fitted.weights).sum(-1) + determinant + 0.5 * len(x) * math.log(2 * math.pi)
                 losses[k] = (value / len(x)).mean().item()
             else:
                 x_new = holdings.samples.x[holdings.of(k)]
                 mean, variance = predict_from(self.kernel, theta, fitted, x, x_new, noisy=True)
-                predictions[k] = Prediction(mean.mT, variance.mT)
+                predictions[k] = mean.mT, variance.mT
             if self.curve and split == "train":
                 x_new = along(federation, k, self.curve)
                 mean, variance = predict_from(self.kernel, theta, fitted, x, x_new)
-                metrics += Curve(x_new[:, 0], mean[0], variance[0].sqrt()).metrics(k)
+                metrics += curve(k, x=x_new[:, 0], mean=mean[0], sd=variance[0].sqrt())
         mse, errors = device_errors(predictions, federation, split, output_names(federation, self.outputs_apart))
         if split != "train":
             density = [m.value for m in errors if m.metric == "nlpd"]

@@ -17,7 +17,7 @@ from fedrepro.core.algorithm import Metric, Problem
 from fedrepro.core.federation import Batch
 from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
-from fedrepro.studies.fgpr.gp.device_errors import Curve, Prediction, along, columns, device_errors, output_names
+from fedrepro.studies.fgpr.gp.errors import along, columns, curve, device_errors, output_names
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 
@@ -37,9 +37,8 @@ class Network(AssessingModel):
         curve: int = 0,
     ):
         super().__init__()
-        widths = [math.prod(inputs), *hidden, 1]
         self.outputs_apart, self.activation, self.curve = outputs, ACTIVATIONS[activation], curve
-        pairs = list(itertools.pairwise(widths))
+        pairs = list(itertools.pairwise([math.prod(inputs), *hidden, 1]))
         self.weights = nn.ParameterList([torch.empty(outputs, a, b) for a, b in pairs])
         self.biases = nn.ParameterList([torch.empty(outputs, 1, b) for _, b in pairs])
 
@@ -52,10 +51,8 @@ class Network(AssessingModel):
 
     def forward(self, x: Tensor) -> Tensor:
         h = x.flatten(1)
-        last = len(self.weights) - 1
         for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            h = h @ weight + bias  # [S, B, width]
-            h = h if i == last else self.activation(h)
+            h = (self.activation(h) if i else h) @ weight + bias  # [S, B, width]
         return h[0, :, 0] if self.outputs_apart == 1 else h[:, :, 0].mT
 
     def batch_loss(self, w: Params, batch: Batch) -> Tensor:
@@ -73,9 +70,9 @@ class Network(AssessingModel):
         holdings, predictions = getattr(federation, split), {}
         for k, w in models.items():
             x = holdings.samples.x[holdings.of(k)]
-            predictions[k] = Prediction(columns(functional_call(self, w, (x,))))
+            predictions[k] = columns(functional_call(self, w, (x,))), None
             if self.curve and split == "train":
                 x = along(federation, k, self.curve)
-                metrics += Curve(x[:, 0], columns(functional_call(self, w, (x,)))[:, 0]).metrics(k)
+                metrics += curve(k, x=x[:, 0], mean=columns(functional_call(self, w, (x,)))[:, 0])
         mse, errors = device_errors(predictions, federation, split, output_names(federation, self.outputs_apart))
         return 0.5 * self.outputs_apart * mse, mse, [*metrics, *errors]

@@ -18,7 +18,7 @@ from fedrepro.core.federation import Batch
 from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError, nearest
-from fedrepro.studies.fgpr.gp.device_errors import Prediction, columns, device_errors, output_names
+from fedrepro.studies.fgpr.gp.errors import columns, device_errors, output_names
 
 BASES = ("monomial", "legendre")
 
@@ -112,7 +112,7 @@ class Polynomial(AssessingModel):
         federation = problem.federation
         holdings = getattr(federation, split)
         predictions = {
-            k: Prediction(columns(functional_call(self, w, (holdings.samples.x[holdings.of(k)],))))
+            k: (columns(functional_call(self, w, (holdings.samples.x[holdings.of(k)],))), None)
             for k, w in models.items()
         }
         names = [

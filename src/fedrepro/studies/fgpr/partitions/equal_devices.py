@@ -15,17 +15,13 @@ EXAMPLES = {"sarcos": {"clients": 3}}
 
 
 def equal_devices(
-    dataset: Dataset, rng: np.random.Generator, *, clients: int, samples: int | None = None, at_most: int | None = None
+    dataset: Dataset, rng: np.random.Generator, *, clients: int, at_most: int | None = None
 ) -> Assignment:
-    """samples: training samples per device; by default all, up to `at_most`."""
+    """at_most: training samples per device; by default all."""
     check_clients(clients, len(dataset.train), "equal_devices")
     rows = {}
     for name, split in dataset.splits().items():
         each = len(split) // clients
-        if name == "train" and samples is not None:
-            if not 1 <= samples <= each:
-                raise UserError(f"equal_devices: samples = {samples}: there are 1 to {each} for each device")
-            each = samples
         if name == "train" and at_most is not None:
             each = min(each, at_most)
         if not each:

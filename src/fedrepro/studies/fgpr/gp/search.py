@@ -1,43 +1,65 @@
-"""L-BFGS-B on the parameters of gpytorch modules, from several starts.
+"""gpytorch's kernels and likelihoods as the baselines use them, and L-BFGS-B on their parameters from several starts.
 
 For exact likelihoods of some hundred samples this takes 50 to 150 evaluations, ten times fewer than Adam, so runs in
 sequence are faster than a batch of them. Counted, not hidden: jitter that gpytorch adds to a matrix which is not
 positive definite, and evaluations that fail in spite of it.
 """
 
-from __future__ import annotations
-
+import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from gpytorch.constraints import GreaterThan
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.likelihoods import GaussianLikelihood
 from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from fedrepro.errors import UserError, nearest
+from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort
+
+KERNELS = ("rbf", "matern32")
 #: objective per sample of a failed evaluation: far above any likelihood, yet a number that a line search can bracket
 FAILED = 1e6
 
 
-@dataclass
-class Effort:
-    """The best value of a fit, its evaluations of the objective, how many failed or took jitter, and convergence."""
+def base_kernel(name: str, **options: Any) -> Kernel:
+    """gpytorch's kernel k(x, x') of variance 1."""
+    if name not in KERNELS:
+        raise UserError(f"gp: kernel = '{name}' is unknown{nearest(name, KERNELS)}")
+    return RBFKernel(**options) if name == "rbf" else MaternKernel(1.5, **options)
 
-    value: float = -np.inf
-    evaluations: int = 0
-    failed: int = 0
-    jittered: int = 0
-    converged: bool = False
 
-    def plus(self, other: Effort, last: bool = True) -> Effort:
-        """Both together, ending where the higher value is; `last`: whether the other's end counts."""
-        end = other if last and other.value > self.value else self
-        counts = {name: getattr(self, name) + getattr(other, name) for name in ("evaluations", "failed", "jittered")}
-        return Effort(end.value, converged=end.converged, **counts)
+class NaturalKernel(nn.Module):
+    """The same as a function of x [*, n, d], x' [*, m, d] and its parameter on the natural scale."""
+
+    def __init__(self, name: str, ard: bool):
+        super().__init__()
+        natural = GreaterThan(0.0, transform=None)
+        # for ARD, gpytorch only tests for more than one dimension
+        self.kernel = base_kernel(name, ard_num_dims=2 if ard else None, lengthscale_constraint=natural)
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return self.kernel.forward(x1, x2)
+
+
+natural_kernel = functools.cache(NaturalKernel)
+
+
+def scaled_kernel(name: str, inputs: int, ard: bool, batch: tuple[int, ...] = ()) -> ScaleKernel:
+    """σ² k(x, x'), with one lengthscale or (`ard`) one per input."""
+    shape = torch.Size(batch)
+    return ScaleKernel(base_kernel(name, ard_num_dims=inputs if ard else None, batch_shape=shape), batch_shape=shape)
+
+
+def gaussian_likelihood(floor: float = NOISE_FLOOR, batch: tuple[int, ...] = ()) -> GaussianLikelihood:
+    return GaussianLikelihood(noise_constraint=GreaterThan(floor), batch_shape=torch.Size(batch))
 
 
 def maximise(
@@ -55,8 +77,11 @@ def maximise(
     effort = Effort()
     best: Any = None
 
+    def write(flat: np.ndarray) -> None:
+        vector_to_parameters(torch.tensor(flat, dtype=parameters[0].dtype), parameters)
+
     def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        _write(parameters, flat)
+        write(flat)
         effort.evaluations += 1
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", NumericalWarning)
@@ -68,7 +93,7 @@ def maximise(
                 return FAILED, np.zeros_like(flat)
         effort.jittered += bool(caught)
         gradients = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
-        gradient = torch.cat([g.reshape(-1) for g in gradients]).double().numpy()
+        gradient = parameters_to_vector(gradients).double().numpy()
         if not (torch.isfinite(value) and np.isfinite(gradient).all()):
             effort.failed += 1
             return FAILED, np.zeros_like(flat)
@@ -78,11 +103,11 @@ def maximise(
     for start in starts:
         with torch.no_grad():
             start()
-        begin = torch.cat([p.detach().reshape(-1) for p in parameters]).double().numpy().copy()
+        begin = parameters_to_vector(parameters).detach().double().numpy().copy()
         found = minimize(evaluate, begin, jac=True, method="L-BFGS-B", options=options)
         if best is None or found.fun < best.fun:
             best = found
-    _write(parameters, best.x)
+    write(best.x)
     effort.value, effort.converged = -float(best.fun), bool(best.success)
     return effort
 
@@ -93,11 +118,3 @@ def no_jitter_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NumericalWarning)
         yield
-
-
-@torch.no_grad()
-def _write(parameters: Sequence[nn.Parameter], flat: np.ndarray) -> None:
-    start = 0
-    for p in parameters:
-        p.copy_(torch.from_numpy(flat[start : start + p.numel()]).view(p.shape))
-        start += p.numel()
