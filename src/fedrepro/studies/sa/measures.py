@@ -51,9 +51,6 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
     return derived_rows(pd.DataFrame(found).groupby("metric", sort=False), table)
 
 
-# --- images -----------------------------------------------------------------------------------------------------------
-
-
 def _curves(frame: pd.DataFrame) -> Iterator[Found]:
     for name in ("accuracy", "loss"):
         curve = rows(frame, name, split="test", client=-1).set_index("round")["value"].sort_index()
@@ -89,9 +86,6 @@ def _leads(found: pd.DataFrame) -> Iterator[dict[str, Any]]:
             if len(rivals) == len(others) and math.isfinite(own[of]):
                 value = sign * (own[of] - rivals.agg(best))
                 yield dict(zip(RUN, run, strict=True), metric=metric, round=int(last[run]), value=float(value))
-
-
-# --- the ODE ----------------------------------------------------------------------------------------------------------
 
 
 class Trajectory(NamedTuple):

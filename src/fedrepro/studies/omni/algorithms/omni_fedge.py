@@ -75,8 +75,7 @@ class OmniFedge(Algorithm):
             case 1:
                 return losses(task, shared, heads, mine[self.head_steps]), local
             case _:
-                batch = mine[self.head_steps + 1]
-                return shared_gradient(task, shared, heads, omega[0], batch), local
+                return shared_gradient(task, shared, heads, omega[0], mine[self.head_steps + 1]), local
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         nodes = len(state["omega"])
@@ -125,20 +124,15 @@ def shared_gradient(task: Task, shared: Params, heads: Params, omega: Tensor, ba
 
 
 def weighing(problem: Problem, state: State, round: int) -> Iterator[Metric]:
-    """Before the first round, sizes and overlaps of the nodes; then ω and its losses."""
-    if round == 0:
-        yield from nodes(problem)
-    else:
+    """Before the first round, the nodes' numbers of samples and the overlap of each two nodes' labels,
+    Σ_c min(p_i(c), p_j(c)); then ω and its losses."""
+    if round:
         yield from pairs("omega", state["omega"])
         yield from pairs("cross_loss", state["losses"])
-
-
-def nodes(problem: Problem) -> Iterator[Metric]:
-    """Number of samples of each node, and the overlap of two nodes' labels: Σ_c min(p_i(c), p_j(c))."""
+        return
     for split_name, holdings in problem.federation.splits():
         for k, size in enumerate(holdings.sizes.tolist()):
             yield Metric("samples", size, split=split_name, client=k)
-    train = problem.federation.train
-    counts = train.class_counts().double()
+    counts = problem.federation.train.class_counts().double()
     shares = counts / counts.sum(1, keepdim=True)
     yield from pairs("overlap", torch.minimum(shares[:, None], shares[None]).sum(-1))

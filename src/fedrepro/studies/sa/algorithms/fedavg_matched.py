@@ -28,15 +28,11 @@ class FedAvgMatched(FedAvg):
 
     def step(self, batches: Batches, t: int) -> Any:
         length = self.rounds * batches.epochs
-        step = super().step(batches, t) * self.mean_factor(batches.epochs)
+        step = super().step(batches, t) * harmonic(length if self.count == "epochs" else self.rounds)  # ā
         if self.shape == "constant":
             return step
         n = batches.round * batches.epochs + batches.epoch(t)
         return step * (1 + math.cos(math.pi * (n + 0.5) / length))
-
-    def mean_factor(self, epochs: int) -> float:
-        """ā/a."""
-        return harmonic(self.rounds * epochs) if self.count == "epochs" else harmonic(self.rounds)
 
 
 def harmonic(terms: int) -> float:

@@ -18,14 +18,14 @@ from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.core.algorithm import Metric, Problem, State, Trial, limited, not_negative, pairs
 from fedrepro.core.federation import Batches
 
-COUNTS = ("epochs", "rounds", "steps")
-
 
 @dataclass(frozen=True)
 class SA(FedProx):
     mu: float = 0.0
     power: float = not_negative(1.0, "the step must not grow")  # δ; A2 asks for 3/4 < δ ≤ 1
-    count: str = limited("epochs", lambda v: v in COUNTS, f"n counts one of {', '.join(COUNTS)}")
+    count: str = limited(
+        "epochs", lambda v: v in ("epochs", "rounds", "steps"), "n counts one of epochs, rounds, steps"
+    )
     trial: ClassVar[Trial] = Trial(({"lr": 0.1}, {"lr": 0.05, "mu": 0.5, "power": 0.76, "count": "steps"}))
 
     def step(self, batches: Batches, t: int) -> Any:
