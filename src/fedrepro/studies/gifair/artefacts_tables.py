@@ -13,18 +13,18 @@ from fedrepro.report.plotting import COLOURS
 from fedrepro.studies.gifair.measures import choose, largest_spread, smallest_spread
 
 #: colours of the thesis' methods, in the order of its tables; other methods follow
-THESIS = {
-    "fedavg": COLOURS[6],
-    "q_ffl": COLOURS[5],
-    "term": COLOURS[2],
-    "term_group": COLOURS[2],
-    "fedmgda_plus": COLOURS[4],
-    "afl": COLOURS[7],
-    "ditto": COLOURS[3],
-    "gifair_global": COLOURS[0],
-    "gifair_exact": COLOURS[0],
-    "gifair_per": COLOURS[1],
-}
+THESIS = dict(
+    fedavg=6,
+    q_ffl=5,
+    term=2,
+    term_group=2,
+    fedmgda_plus=4,
+    afl=7,
+    ditto=3,
+    gifair_global=0,
+    gifair_exact=0,
+    gifair_per=1,
+)
 #: variants that differ from the method of their name
 VARIANTS = {"gifair_exact": "GIFAIR-FL-Global, exact ranks"}
 TITLES = {
@@ -68,9 +68,6 @@ def percent(values: pd.Series) -> str:
         return ""
     spread = f" ± {values.std(ddof=1):.1f}" if len(values) > 1 else ""
     return f"{values.mean():.1f}{spread}"
-
-
-# --- the tables of the thesis -----------------------------------------------------------------------------------------
 
 
 def table2_1(tables: Tables) -> pd.DataFrame:
@@ -155,19 +152,11 @@ def _grouped(tables: Tables, data: str, number: str) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-# --- added ------------------------------------------------------------------------------------------------------------
-
-
-def _derived(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the study's own measures."""
-    return table[table["split"] == "derived"]
-
-
 def tuning(tables: Tables) -> pd.DataFrame:
     """Every candidate of every grid: its validation numbers, its test numbers, and the choice."""
     found = []
     for data, title in TITLES.items():
-        derived, key = _derived(tables[data]), ["algorithm", "setting"]
+        derived, key = tables[data][tables[data]["split"] == "derived"], ["algorithm", "setting"]
         test = derived.pivot_table(index=key, columns="metric", values="value")[["accuracy", "unfairness"]]
         found.append(choose(derived).join(test.add_suffix("_test"), on=key).assign(data=title))
     table = pd.concat(found, ignore_index=True)
@@ -190,15 +179,11 @@ def communication(tables: Tables) -> pd.DataFrame:
     """Traffic of a round by method: bytes down and up of all its devices, and the difference to FedAvg."""
     lines = []
     for data, title in TITLES.items():
-        derived = _derived(tables[data])
-        sent = {
-            method: [int(rows(derived, way, algorithm=method)["value"].mean()) for way in ("bytes_down", "bytes_up")]
-            for method in present(derived)
-        }
-        base = sent["fedavg"]
-        for method, (down, up) in sent.items():
-            line = {"data": title, "method": name(method), "bytes down": down, "bytes up": up}
-            lines.append({**line, "more than FedAvg, down": down - base[0], "more than FedAvg, up": up - base[1]})
+        ends = {way: rows(tables[data], f"bytes_{way}", split="derived") for way in ("down", "up")}
+        sent = {way: end.groupby("algorithm")["value"].mean().astype(int) for way, end in ends.items()}
+        for method in present(tables[data]):
+            line = {"data": title, "method": name(method), **{f"bytes {way}": n[method] for way, n in sent.items()}}
+            lines.append(line | {f"more than FedAvg, {way}": n[method] - n["fedavg"] for way, n in sent.items()})
     return pd.DataFrame(lines)
 
 
@@ -213,13 +198,13 @@ def controls(tables: Tables) -> pd.DataFrame:
     }
     lines = []
     for data in ("mnist_skewed", "fmnist_skewed"):
-        derived = _derived(tables[data])
         for label, (method, fraction) in arms.items():
-            own = derived[derived["algorithm"] == method]
-            own = own if fraction is None else own[own["grid.fraction"] == fraction]
-            line = {"data": TITLES[data], "arm": label}
-            line |= {m: percent(rows(own, m)["value"]) for m in ("accuracy", "spread", "excess")}
-            limit, agreement = rows(own, "lambda_max")["value"], rows(own, "rank_agreement")["value"]
+            where = {"split": "derived", "algorithm": method} | (
+                {} if fraction is None else {"grid.fraction": fraction}
+            )
+            metrics = ("accuracy", "spread", "excess", "lambda_max", "rank_agreement")
+            *shares, limit, agreement = (rows(tables[data], metric, **where)["value"] for metric in metrics)
+            line = {"data": TITLES[data], "arm": label, **dict(zip(metrics, map(percent, shares), strict=False))}
             line["λ_max"] = f"{limit.mean():.3g}" if len(limit) else ""
             line["stale against exact losses, rank correlation"] = f"{agreement.mean():.2f}" if len(agreement) else ""
             lines.append(line)
@@ -238,22 +223,11 @@ def feasibility(tables: Tables) -> pd.DataFrame:
             allowed = 2 * sd / np.sqrt(RUNS)
             verdict = "below what the test set alone gives" if spread < least - allowed else "possible"
             verdict = "above what one model can have" if spread > most + allowed else verdict
-            lines.append(
-                {
-                    "table": f"Table {table.replace('_', '.')}",
-                    "method": name(method),
-                    "mean": mean,
-                    "spread": spread,
-                    "test samples of a device": round(samples),
-                    "least spread": f"{least:.2f}",
-                    "most, one model": f"{most:.2f}" if one_model else "",
-                    "printed spread is": verdict,
-                }
-            )
+            line = {"table": f"Table {table.replace('_', '.')}", "method": name(method), "mean": mean, "spread": spread}
+            line |= {"test samples of a device": round(samples), "least spread": f"{least:.2f}"}
+            line |= {"most, one model": f"{most:.2f}" if one_model else "", "printed spread is": verdict}
+            lines.append(line)
     return pd.DataFrame(lines)
-
-
-# --- names, order and colours ------------------------------------------------------------------------------------------
 
 
 def name(method: str) -> str:
@@ -269,7 +243,7 @@ def present(*tables: pd.DataFrame) -> list[str]:
 
 def colours(methods: Sequence[str]) -> dict[str, str]:
     """Method → colour. Methods beyond the thesis take the colours that are free, and then all colours in turn."""
-    found = {method: THESIS[method] for method in methods if method in THESIS}
+    found = {method: COLOURS[THESIS[method]] for method in methods if method in THESIS}
     free = [colour for colour in COLOURS if colour not in found.values()]
     others = [method for method in methods if method not in THESIS]
     return found | dict(zip(others, itertools.chain(free, itertools.cycle(COLOURS)), strict=False))

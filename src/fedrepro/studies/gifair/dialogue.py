@@ -45,11 +45,9 @@ Grammar = dict[str, tuple[list[float], list[list[str]]]]  # symbol → (cumulati
 def dialogue(rng: np.random.Generator, lengths: Sequence[int], female: Sequence[bool]) -> list[str]:
     """One text per role, with the given numbers of characters."""
     shared = [_lexicon(rng), _lexicon(rng)]
-    uniform = _uniform(rng)
-    return [
-        _speak(_grammar(rng, shared[int(woman)]), length, uniform)
-        for length, woman in zip(lengths, female, strict=True)
-    ]
+    uniform = itertools.chain.from_iterable(rng.random(4096).tolist() for _ in itertools.count())
+    cast = zip(lengths, female, strict=True)
+    return [_speak(_grammar(rng, shared[int(woman)]), length, uniform) for length, woman in cast]
 
 
 def _grammar(rng: np.random.Generator, shared: dict[str, list[str]]) -> Grammar:
@@ -103,8 +101,3 @@ def _sentence(grammar: Grammar, uniform: Iterator[float]) -> str:
             words.append(symbol)
     text = " ".join(words)
     return text[0].upper() + text[1:]
-
-
-def _uniform(rng: np.random.Generator) -> Iterator[float]:
-    while True:
-        yield from rng.random(4096).tolist()

@@ -64,14 +64,13 @@ def fairness(own: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
     if own.empty:
         return
     accuracy, samples = own["value"].to_numpy(), own["samples"].to_numpy()
-    chance = sampling_variance(accuracy, samples)
-    variance = accuracy.var()
+    chance, variance = sampling_variance(accuracy, samples), accuracy.var()
+    unfairness = math.sqrt(variance)
     yield "accuracy", "", float(accuracy.mean())
-    yield "spread", "", math.sqrt(variance)
+    yield "spread", "", unfairness
     yield "sampling", "", math.sqrt(chance)
     yield "excess", "", math.sqrt(max(0.0, variance - chance))
     yield "worst_tenth", "", float(np.sort(accuracy)[: max(1, len(accuracy) // 10)].mean())
-    unfairness = math.sqrt(variance)
     groups = own.groupby("group")["value"].mean()
     if len(groups) > 1:
         unfairness = float(groups.max() - groups.min())
@@ -91,9 +90,6 @@ def sampling_variance(accuracy: np.ndarray, samples: np.ndarray) -> float:
         return 0.0
     each = accuracy[known] * (1 - accuracy[known]) / (samples[known] - 1)
     return float((1 - 1 / len(accuracy)) * each.mean())
-
-
-# --- tuning -----------------------------------------------------------------------------------------------------------
 
 
 def choose(runs: pd.DataFrame) -> pd.DataFrame:
@@ -117,9 +113,6 @@ def choose(runs: pd.DataFrame) -> pd.DataFrame:
         best = own["accuracy"].idxmax() if similar.empty else similar["unfairness"].idxmin()
         wide.loc[best, "chosen"] = True
     return wide[columns]
-
-
-# --- what a mean allows -----------------------------------------------------------------------------------------------
 
 
 def smallest_spread(mean: float, samples: float) -> float:

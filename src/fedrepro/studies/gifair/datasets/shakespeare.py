@@ -11,11 +11,22 @@ groups, with group [n] = 0 male, 1 female and facts["group_names"]. `samples`: t
 The thesis (ch. 2, §2.5.2) only says that 31 roles are subsampled, and 25 males and 10 females, gender from the Folger
 Shakespeare, and that male roles have more text. Ours are the 31 roles with most text, and the 25 male and 10 female
 roles with most; the table lists every role down to the smallest of these with its gender, so that the choice can be
-recomputed. MRS, of The Merry Wives of Windsor, is two women (see `plays.py`). The thesis cites q-FFL for the 31 roles,
-which samples LEAF's at random; LEAF's roles have 3,743 windows on average, ours 29,908.
+recomputed. The thesis cites q-FFL for the 31 roles, which samples LEAF's at random; LEAF's roles have 3,743 windows on
+average, ours 29,908.
 
-Symbols: as LEAF's, `\\n` and `}` among them. LEAF maps any other character to −1; this file has none, and a text that
-has one is refused.
+Plays, roles and texts follow LEAF's rules (data/shakespeare) on Project Gutenberg's #100:
+- a work starts at the line `by William Shakespeare`; its title is the nearest line above that is not blank. A work
+  with fewer than two roles is no play (the sonnets, A Lover's Complaint; LEAF cuts by line number to the same effect);
+- a speech starts at a line of two blanks, the role's name, a full stop and a blank (`  HAMLET. To be, …`). Names are
+  letters and blanks, in any case. Following lines of four blanks or more continue the speech, stage directions among
+  them. All other lines are skipped and do not end the speech;
+- The Comedy of Errors is not indented: names and continuations start in the first column, a line that starts with
+  `<` (the publisher's notice) or an `ACT …. ` heading ends the speech;
+- a role of two lines or fewer is left out; the others' texts are their lines, with runs of blanks as one blank.
+Hence names are as the file abbreviates them (HAM, FAL); a person with two names is two roles (GLOUCESTER and KING
+RICHARD of Richard III); `MRS. PAGE.` and `MRS. FORD.` of The Merry Wives of Windsor are one role, MRS.
+
+Symbols: as LEAF's, `\\n` and `}` among them. LEAF maps any other character to −1; a text that has one is refused here.
 
 Adjacent windows share 79 characters. After a random 70/10/20 cut inside a role (`inside: shuffled`, as in the thesis
 and early LEAF) nearly all of the test text is in training windows too, which rewards memory. The honest cut is by
@@ -28,8 +39,10 @@ Cite: S. Caldas et al., LEAF: a benchmark for federated settings, 2018. Text: Pr
 """
 
 import csv
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
 
@@ -40,7 +53,6 @@ from fedrepro.data.dataset import Dataset, Split
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import ROOT
 from fedrepro.studies.gifair.dialogue import dialogue
-from fedrepro.studies.gifair.plays import read_roles
 
 VOCABULARY = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 WINDOW = 80
@@ -49,17 +61,23 @@ SETS = ("31", "2")
 TABLE = ROOT / "config" / "studies" / "gifair" / "shakespeare_roles.csv"
 ALL_ROLES, ALL_WINDOWS = 1129, 4_226_158
 SPREAD = 1.53  # of the logarithm of a role's windows: √(2 ln(mean/median)) of LEAF's roles
+AUTHOR = "by William Shakespeare"
+UNINDENTED = "THE COMEDY OF ERRORS"
+LINES_AT_LEAST = 3
+SPEECH = r"([A-Za-z][A-Za-z ]*)\. (.*)"  # name and first line
+
+Play = dict[str, list[str]]  # role → its lines
 
 
 @dataclass(frozen=True)
 class Role:
-    """A row of the table. characters: of its whole text; sets: those of SETS that it is in."""
+    """A row of the table."""
 
     play: str
     role: str
     gender: str
-    characters: int
-    sets: tuple[str, ...]
+    characters: int  # of its whole text
+    sets: tuple[str, ...]  # those of SETS that it is in
 
 
 def shakespeare(source: Source, *, roles: str = "31", samples: int = 1000) -> Dataset:
@@ -102,10 +120,8 @@ def read_table(path: Path = TABLE) -> list[Role]:
         raise UserError(f"{path}: each row needs play, role, gender, characters (a number) and sets") from None
     for row in table:
         if row.gender not in GENDERS or not set(row.sets) <= set(SETS):
-            raise UserError(
-                f"{path}: {row.role} of '{row.play}': gender is one of {GENDERS}, sets of {SETS}: "
-                f"'{row.gender}', '{' '.join(row.sets)}'"
-            )
+            found = f"'{row.gender}', '{' '.join(row.sets)}'"
+            raise UserError(f"{path}: {row.role} of '{row.play}': gender is one of {GENDERS}, sets of {SETS}: {found}")
     return table
 
 
@@ -131,6 +147,49 @@ def long_enough(spoken: Mapping[tuple[str, str], str], path: Path) -> dict[tuple
     if not texts:
         raise UserError(f"{path}: no role has {WINDOW + 1} characters, which a window and its next symbol take")
     return texts
+
+
+def read_roles(path: Path) -> dict[tuple[str, str], str]:
+    """(play, role) → text, in the order in which the roles first speak."""
+    try:
+        plays = split_plays(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}") from None
+    if not plays:
+        raise UserError(f"{path}: no play found: no line '{AUTHOR}' is followed by speeches of two roles")
+    return {
+        (title, role): re.sub("  +", " ", " ".join([*lines, ""]))
+        for title, roles in plays
+        for role, lines in roles.items()
+        if len(lines) >= LINES_AT_LEAST
+    }
+
+
+def split_plays(text: str) -> list[tuple[str, Play]]:
+    """Every work with at least two roles: its title, and each role's lines."""
+    lines = text.splitlines()
+    starts = [i for i, line in enumerate(lines) if line.strip() == AUTHOR]
+    works = []
+    for start, end in pairwise([*starts, len(lines)]):
+        title = next((line.strip() for line in reversed(lines[:start]) if line.strip()), "")
+        works.append((title, _roles(lines[start + 1 : end], indented=title != UNINDENTED)))
+    return [(title, roles) for title, roles in works if len(roles) > 1]
+
+
+def _roles(lines: list[str], indented: bool) -> Play:
+    speech, further = re.compile(("  " if indented else "") + SPEECH), "    " if indented else ""
+    roles: Play = {}
+    speaker = None
+    for line in lines:
+        match = speech.match(line)
+        if not indented and (line.startswith("<") or (match and match[1].upper().startswith("ACT "))):
+            speaker = None
+        elif match:
+            speaker = match[1].upper()
+            roles.setdefault(speaker, []).append(match[2])
+        elif speaker is not None and line.startswith(further):
+            roles[speaker].append(line.removeprefix(further))
+    return roles
 
 
 def encode(text: str) -> np.ndarray:
