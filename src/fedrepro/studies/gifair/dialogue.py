@@ -13,25 +13,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 #: symbol → its expansions; a symbol in no rule (nor in CONTENT) is text. The first is a whole sentence.
-RULES: dict[str, tuple[str, ...]] = {
-    "SENTENCE": (
-        "CLAUSE END",
-        "CLAUSE , LINK CLAUSE END",
-        "NAME , CLAUSE END",
-        "O THING , how ADJECTIVE !",
-        "ASK BE THING ADJECTIVE ?",
-        "CLAUSE ; CLAUSE END",
-        "CLAUSE - WHO VERB it - LINK CLAUSE END",
-    ),
-    "CLAUSE": ("THING VERB THING", "WHO VERB THING", "THING BE ADJECTIVE", "let WHOM VERB THING", "WHO BE in THING"),
-    "THING": ("OWNER NOUN", "OWNER ADJECTIVE NOUN", "OWNER NOUN of THING", "NAME", "NOUN and NOUN"),
-    "OWNER": ("the", "a", "my", "thy", "this", "our", "his", "her"),
-    "WHO": ("I", "thou", "we", "they", "he", "she", "you"),
-    "WHOM": ("me", "thee", "us", "them", "him", "her"),
-    "BE": ("is", "was", "hath been", "shall be", "is not", "'tis"),
-    "LINK": ("and", "but", "for", "yet", "that", "when", "if"),
-    "ASK": ("why", "where", "what", "how now,", "who"),
-    "END": (".", "!", ";", ":", "."),
+RULES = {
+    "SENTENCE": "CLAUSE END | CLAUSE , LINK CLAUSE END | NAME , CLAUSE END | O THING , how ADJECTIVE ! "
+    "| ASK BE THING ADJECTIVE ? | CLAUSE ; CLAUSE END | CLAUSE - WHO VERB it - LINK CLAUSE END",
+    "CLAUSE": "THING VERB THING | WHO VERB THING | THING BE ADJECTIVE | let WHOM VERB THING | WHO BE in THING",
+    "THING": "OWNER NOUN | OWNER ADJECTIVE NOUN | OWNER NOUN of THING | NAME | NOUN and NOUN",
+    "OWNER": "the | a | my | thy | this | our | his | her",
+    "WHO": "I | thou | we | they | he | she | you",
+    "WHOM": "me | thee | us | them | him | her",
+    "BE": "is | was | hath been | shall be | is not | 'tis",
+    "LINK": "and | but | for | yet | that | when | if",
+    "ASK": "why | where | what | how now, | who",
+    "END": ". | ! | ; | : | .",
 }
 CONTENT = ("NOUN", "VERB", "ADJECTIVE", "NAME")
 WORDS = 12  # of each kind, unique to the role; the same number for its gender
@@ -53,14 +46,13 @@ def dialogue(rng: np.random.Generator, lengths: Sequence[int], female: Sequence[
 def _grammar(rng: np.random.Generator, shared: dict[str, list[str]]) -> Grammar:
     """A role's own probabilities of all rules, and its words."""
     grammar = {}
-    for symbol, expansions in RULES.items():
-        cumulative = np.cumsum(rng.dirichlet(np.full(len(expansions), 2.0)))
-        grammar[symbol] = (cumulative[:-1].tolist(), [expansion.split()[::-1] for expansion in expansions])
+    for symbol, rule in RULES.items():
+        expansions = [expansion.split()[::-1] for expansion in rule.split("|")]
+        grammar[symbol] = (np.cumsum(rng.dirichlet(np.full(len(expansions), 2.0)))[:-1].tolist(), expansions)
     zipf = np.cumsum(1 / np.arange(1, 2 * WORDS + 1))
     for kind, own in _lexicon(rng).items():
         words = [*own, *shared[kind]]
-        order = rng.permutation(len(words))
-        grammar[kind] = ((zipf[:-1] / zipf[-1]).tolist(), [[words[i]] for i in order])
+        grammar[kind] = ((zipf[:-1] / zipf[-1]).tolist(), [[words[i]] for i in rng.permutation(len(words))])
     return grammar
 
 
@@ -70,8 +62,7 @@ def _lexicon(rng: np.random.Generator) -> dict[str, list[str]]:
     lexicon = {}
     for kind in CONTENT:
         syllables = rng.integers(1, 4, WORDS)
-        total = int(syllables.sum())
-        drawn = [[part[i] for i in rng.choice(len(part), total, p=weights)] for part, weights in sounds]
+        drawn = [[part[i] for i in rng.choice(len(part), syllables.sum(), p=weights)] for part, weights in sounds]
         parts = map("".join, zip(*drawn, strict=True))
         words = ["".join(itertools.islice(parts, int(n))) for n in syllables]
         lexicon[kind] = [word.capitalize() for word in words] if kind == "NAME" else words

@@ -47,26 +47,17 @@ class GIFAIRGlobal(FedAvg):
 
     def init(self, problem: Problem, w: Params) -> State:
         assert self.strength is not None, "resolve sets it"
-        _, group = problem.groups
-        clients = len(group)
-        return {
-            "w": w,
-            "group": group,
-            "scale": self.strength / held(problem),  # λ/(p_k |A_{s_k}|)
-            "losses": torch.zeros(clients, dtype=torch.float64),
-            "known": torch.zeros(clients, dtype=torch.bool),
-            "rank": torch.zeros(clients, dtype=torch.float64),
-        }
+        scale = self.strength / held(problem)  # λ/(p_k |A_{s_k}|)
+        return {"w": w, "scale": scale, "rank": torch.zeros_like(scale), **no_losses(problem)}
 
     def survey(self, problem: Problem, state: State) -> tuple[State, Traffic]:
         if self.ranks == "stale":
             return state, Traffic()
-        clients = list(range(len(problem.federation)))
-        losses, _ = problem.task.evaluate(state["w"], problem.federation.train, clients)
-        number = next(iter(state["w"].values()))
-        traffic = Traffic(len(clients) * tree_bytes(state["w"]), len(clients) * number.element_size())
-        known = torch.ones_like(state["known"])
-        return {**state, "exact": losses, "rank": client_ranks(losses, known, state["group"])}, traffic
+        clients, w = len(problem.federation), state["w"]
+        losses, _ = problem.task.evaluate(w, problem.federation.train, list(range(clients)))
+        traffic = Traffic(clients * tree_bytes(w), clients * next(iter(w.values())).element_size())
+        rank = client_ranks(losses, torch.ones_like(state["known"]), state["group"])
+        return {**state, "exact": losses, "rank": rank}, traffic
 
     def message(self, state: State, client: int) -> Any:
         coefficient = state["scale"][client] * state["rank"][client]
@@ -89,7 +80,11 @@ class GIFAIRGlobal(FedAvg):
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         if round == 0:
-            yield from devices(problem)
+            groups = problem.federation.groups or [""] * len(problem.federation)
+            for split, holdings in problem.federation.splits():
+                if len(holdings) == len(groups):
+                    for k, (size, group) in enumerate(zip(holdings.sizes.tolist(), groups, strict=True)):
+                        yield Metric("samples", size, split=split, client=k, group=group)
             if (limit := lambda_max(problem)) < torch.inf and self.strength is not None:
                 yield Metric("lambda_max", limit)
                 yield Metric("lambda", self.strength)
@@ -125,13 +120,10 @@ def client_ranks(losses: Tensor, known: Tensor, group: Tensor) -> Tensor:
     return rank[group]
 
 
-def devices(problem: Problem) -> Iterator[Metric]:
-    """Number of samples of each device, with the name of its group."""
-    groups = problem.federation.groups or [""] * len(problem.federation)
-    for split, holdings in problem.federation.splits():
-        if len(holdings) == len(groups):
-            for k, (size, group) in enumerate(zip(holdings.sizes.tolist(), groups, strict=True)):
-                yield Metric("samples", size, split=split, client=k, group=group)
+def no_losses(problem: Problem) -> State:
+    """Group, last known loss and whether it is known, of each client [K]."""
+    _, group = problem.groups
+    return {"group": group, "losses": torch.zeros(len(group)).double(), "known": torch.zeros_like(group).bool()}
 
 
 def group_means(losses: Tensor, known: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:

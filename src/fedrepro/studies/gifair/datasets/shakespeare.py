@@ -58,7 +58,7 @@ VOCABULARY = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijk
 WINDOW = 80
 GENDERS = ("male", "female")
 SETS = ("31", "2")
-TABLE = ROOT / "config" / "studies" / "gifair" / "shakespeare_roles.csv"
+TABLE = "config/studies/gifair/shakespeare_roles.csv"
 ALL_ROLES, ALL_WINDOWS = 1129, 4_226_158
 SPREAD = 1.53  # of the logarithm of a role's windows: √(2 ln(mean/median)) of LEAF's roles
 AUTHOR = "by William Shakespeare"
@@ -95,8 +95,7 @@ def shakespeare(source: Source, *, roles: str = "31", samples: int = 1000) -> Da
         texts = {f"{play}: {role}": text for (play, role), text in by_role.items()}
     kept = _limit(map(len, texts.values()), samples)
     symbols = [encode(text[:length]) for text, length in zip(texts.values(), kept, strict=True)]
-    facts = {"client_names": np.array(list(texts))}
-    group = None
+    facts, group = {"client_names": np.array(list(texts))}, None
     if str(roles) == "2":
         group = np.array([GENDERS.index(role.gender) for role in chosen], dtype=np.uint8)
         facts["group_names"] = np.array(GENDERS)
@@ -110,7 +109,7 @@ def shakespeare_size(roles: str = "31", samples: int = 1000, **_: object) -> tup
     return len(lengths), sum(length - WINDOW for length in _limit(lengths, samples))
 
 
-def read_table(path: Path = TABLE) -> list[Role]:
+def read_table(path: Path = ROOT / TABLE) -> list[Role]:
     """The rows of the table, the role with most text first."""
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -129,7 +128,7 @@ def select(spoken: Mapping[tuple[str, str], str], chosen: Sequence[Role], path: 
     """The chosen roles' texts, in the order of the table; their lengths must be the table's."""
     texts = {}
     for row in chosen:
-        name = f"{path}: {row.role} of '{row.play}', listed in {TABLE.name},"
+        name = f"{path}: {row.role} of '{row.play}', listed in shakespeare_roles.csv,"
         text = spoken.get((row.play, row.role))
         if text is None:
             raise UserError(f"{name} does not speak in this text")
@@ -204,11 +203,10 @@ def encode(text: str) -> np.ndarray:
 
 def windows(texts: Sequence[np.ndarray], group: np.ndarray | None = None) -> Split:
     """Every window of every role (group [roles]), by its start in the concatenated texts."""
-    x = np.concatenate(texts)
-    ends = np.cumsum([len(text) for text in texts])
-    counts = np.array([len(text) - WINDOW for text in texts])
-    first = np.concatenate([np.arange(end - n - WINDOW, end - WINDOW) for n, end in zip(counts, ends, strict=True)])
-    start = first.astype(np.int32)
+    x, lengths = np.concatenate(texts), np.array([len(text) for text in texts])
+    ends, counts = np.cumsum(lengths), lengths - WINDOW
+    starts = [np.arange(end - n, end - WINDOW) for n, end in zip(lengths, ends, strict=True)]
+    start = np.concatenate(starts).astype(np.int32)
     client = np.repeat(np.arange(len(texts), dtype=np.int16), counts)
     return Split(x, x[start + WINDOW], client, None if group is None else group[client], start, WINDOW)
 
@@ -224,8 +222,7 @@ def _cast(chosen: Sequence[Role], rng: np.random.Generator | None = None) -> tup
     """Number of characters of each role of the stand-in, and whether it is female."""
     if chosen:
         return [row.characters for row in chosen], [row.gender == "female" for row in chosen]
-    law = NormalDist(sigma=SPREAD)
-    shape = np.exp([law.inv_cdf((i + 0.5) / ALL_ROLES) for i in range(ALL_ROLES)])
+    shape = np.exp([NormalDist(sigma=SPREAD).inv_cdf((i + 0.5) / ALL_ROLES) for i in range(ALL_ROLES)])
     counts = np.ceil(ALL_WINDOWS * shape / shape.sum()).astype(int)
     female = np.zeros(ALL_ROLES, dtype=bool) if rng is None else rng.random(ALL_ROLES) < 10 / 35
     return (counts + WINDOW).tolist(), female.tolist()
@@ -239,10 +236,5 @@ def _limit(lengths: Iterable[int], samples: int) -> list[int]:
 
 
 DATASET = Entry(
-    shakespeare,
-    seeded=False,
-    size=shakespeare_size,
-    files="shakespeare",
-    reads=("config/studies/gifair/shakespeare_roles.csv",),
-    example={"samples": 40},
+    shakespeare, seeded=False, size=shakespeare_size, files="shakespeare", reads=(TABLE,), example={"samples": 40}
 )
