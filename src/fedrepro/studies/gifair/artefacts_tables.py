@@ -1,7 +1,7 @@
-"""Tables of GIFAIR-FL (thesis ch. 2): Tables 2.1 to 2.6; added: real data, tuning, communication, controls,
-feasibility."""
+"""Tables of GIFAIR-FL (thesis ch. 2): 2.1 to 2.6; added: real data, tuning, communication, controls, feasibility."""
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -38,12 +38,10 @@ TITLES = {
 }
 GROUPS = {"femnist_3_groups": ("capital", "lowercase", "mixed"), "shakespeare_2": ("male", "female")}
 
-#: tables of mean and spread over devices → test samples per device, where the thesis' numbers settle them: a fifth of
-#: 500 images (§2.5.1), of the 226.83 images that a FEMNIST writer has on average (LEAF, Caldas et al. 2018, Table 1),
-#: of a role's 29,908 windows
+#: table of mean and spread over devices → test samples per device: a fifth of 500 images (§2.5.1), of a FEMNIST
+#: writer's 226.83 images on average (LEAF, Caldas et al. 2018, Table 1), of a role's 29,908 windows
 TEST_SAMPLES = {"2_2": 100.0, "2_3": 0.2 * 226.83, "2_5": 0.2 * 29_908}
-#: classes of FEMNIST-skewed, and those on a device (§2.5.1)
-CLASSES, HELD = 10, 5
+CLASSES, HELD = 10, 5  # of FEMNIST-skewed, and of them on a device (§2.5.1)
 RUNS = 5  # of every printed number
 #: column of Tables 2.2, 2.3 and 2.5 → measure
 METRICS = {
@@ -57,17 +55,14 @@ METRICS = {
 
 def printed_lines(printed: Mapping[str, Printed], table: str, columns: Sequence[str]) -> dict[str, tuple[Printed, ...]]:
     """Method → its numbers in a table of the thesis (`2_2`), from the ids `t2_2_<method>_<column>`."""
-    start, end = f"t{table}_", f"_{columns[-1]}"
-    methods = [i.removeprefix(start).removesuffix(end) for i in printed if i.startswith(start) and i.endswith(end)]
-    return {method: tuple(printed[f"{start}{method}_{column}"] for column in columns) for method in methods}
+    methods = [found[1] for i in printed if (found := re.fullmatch(f"t{table}_(.*)_{columns[-1]}", i))]
+    return {method: tuple(printed[f"t{table}_{method}_{column}"] for column in columns) for method in methods}
 
 
 def percent(values: pd.Series) -> str:
     """`79.2 ± 1.0`: mean and standard deviation over seeds."""
-    if values.empty:
-        return ""
     spread = f" ± {values.std(ddof=1):.1f}" if len(values) > 1 else ""
-    return f"{values.mean():.1f}{spread}"
+    return f"{values.mean():.1f}{spread}" if len(values) else ""
 
 
 def table2_1(tables: Tables) -> pd.DataFrame:
@@ -116,15 +111,13 @@ def real_data(tables: Tables) -> pd.DataFrame:
 
 
 def _individual(tables: Tables, data: str, number: str = "") -> pd.DataFrame:
-    """One line per method: mean and spread of the table of that number; ours at the chosen setting, with the spread's
-    two parts."""
+    """One line per method: mean and spread, printed and ours at the chosen setting, with the spread's two parts."""
     table, printed = tables[data], printed_lines(tables.printed, number, ("mean", "spread")) if number else {}
     lines = []
     for method in present(table):
         line = {"method": name(method)}
         if printed:
-            numbers = printed.get(method)
-            shown = [f"{n.value:.4g} ({n.spread:.3g})" for n in numbers] if numbers else ["", ""]
+            shown = [f"{n.value:.4g} ({n.spread:.3g})" for n in printed.get(method, ())] or ["", ""]
             line |= {"mean, printed": shown[0], "spread, printed": shown[1]}
         line["setting"] = chosen_setting(table, method)
         found = {column: rows(table, f"chosen_{metric}", algorithm=method) for column, metric in METRICS.items()}
@@ -133,8 +126,7 @@ def _individual(tables: Tables, data: str, number: str = "") -> pd.DataFrame:
 
 
 def _grouped(tables: Tables, data: str, number: str) -> pd.DataFrame:
-    """One line per method: each group's accuracy and the discrepancy, printed, as the printed rows give it, and
-    ours."""
+    """One line per method: each group's accuracy and the discrepancy, printed, of the printed rows, and ours."""
     table, groups = tables[data], GROUPS[data]
     printed = printed_lines(tables.printed, number, (*groups, "discrepancy"))
     lines = []
@@ -212,8 +204,7 @@ def controls(tables: Tables) -> pd.DataFrame:
 
 
 def feasibility(tables: Tables) -> pd.DataFrame:
-    """Every published pair of mean and spread with the least spread that the finite test set gives and, for one model
-    on FEMNIST-skewed, the largest that classes of different difficulty give."""
+    """Every published mean and spread; the least spread and, of one model on FEMNIST-skewed, the largest possible."""
     lines = []
     for table, samples in TEST_SAMPLES.items():
         for method, ((mean, _), (spread, sd)) in printed_lines(tables.printed, table, ("mean", "spread")).items():

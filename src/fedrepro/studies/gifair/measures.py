@@ -93,12 +93,9 @@ def sampling_variance(accuracy: np.ndarray, samples: np.ndarray) -> float:
 
 
 def choose(runs: pd.DataFrame) -> pd.DataFrame:
-    """All candidates of each method with their validation means over seeds, and the chosen one.
-
-    The rule of §2.5.1: among the settings whose mean accuracy is superior or similar to FedAvg's, the one with the
-    least spread (with groups: the least discrepancy); if no setting is similar, the one with the largest mean accuracy.
-    The thesis says "testing accuracy"; here it is the validation accuracy.
-    """
+    """All candidates of each method with their validation means over seeds, and the choice by the rule of §2.5.1:
+    of the settings whose mean accuracy is superior or similar to FedAvg's, the one with the least spread (with groups:
+    discrepancy); if there is none, the most accurate. The thesis says "testing accuracy", here it is validation."""
     columns = ["algorithm", "setting", "accuracy", "unfairness", "similar", "chosen"]
     wanted = runs[runs["metric"].isin(["validation_accuracy", "validation_unfairness"])]
     if wanted.empty:
@@ -116,16 +113,14 @@ def choose(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def smallest_spread(mean: float, samples: float) -> float:
-    """The spread over equally good devices with test sets of `samples` each: √(a(1 − a)/n). Devices of different sizes
-    have a larger one, as the mean of 1/n is at least 1 over the mean."""
+    """The spread over equally good devices with test sets of `samples` each: √(a(1 − a)/n); larger if sizes differ."""
     return math.sqrt(mean * (1 - mean) / samples)
 
 
 def largest_spread(mean: float, samples: float, classes: int, held: int) -> float:
-    """The largest spread that one model can have on devices with `held` of `classes` classes each, in equal parts, if
-    devices differ in their classes only.
+    """The largest spread of one model on devices that only differ in their `held` of `classes` classes, in equal parts.
 
-    With class accuracies q_c of mean a and variance v ≤ a(1 − a), a device's expected accuracy varies by
+    With class accuracies of mean a and variance v ≤ a(1 − a), a device's expected accuracy varies by
     v/held · (classes − held)/(classes − 1), a sample of that size without replacement, and its finite test set adds
     (a(1 − a) − v)/n. The sum is linear in v, so one of its ends is the largest.
     """

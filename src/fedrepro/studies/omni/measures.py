@@ -1,5 +1,4 @@
-"""Omni-Fedge: rounds to an accuracy, the weights ω compared with the nodes' labels, and the terms of the PAC bound
-(Theorem 1) that a run gives."""
+"""Omni-Fedge: rounds to an accuracy, the weights ω and the nodes' labels, and terms of the PAC bound (Theorem 1)."""
 
 import math
 from typing import Any

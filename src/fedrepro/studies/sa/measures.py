@@ -60,8 +60,7 @@ def _curves(frame: pd.DataFrame) -> Iterator[Found]:
         late = curve[curve.index > (1 - LATE) * last]
         yield f"late_{name}", last, float(late.mean())
         yield f"spread_{name}", last, float(late.std(ddof=0))
-        rough = roughness(curve[curve.index > SETTLED * last].to_numpy())
-        if math.isfinite(rough):
+        if math.isfinite(rough := roughness(curve[curve.index > SETTLED * last].to_numpy())):
             yield f"oscillation_{name}", last, rough
         if name == "accuracy":
             yield "best_round", last, float(curve.idxmax())
@@ -117,8 +116,7 @@ def _tracking(frame: pd.DataFrame) -> Iterator[Found]:
     path = trajectory(frame)
     last, equilibrium = len(path.time) - 1, np.linalg.solve(path.h, path.b)
     distances = {n: window_distance(path, n) for n in window_starts(path.time)}
-    for n, distance in distances.items():
-        yield "window_distance", n, distance
+    yield from (("window_distance", n, distance) for n, distance in distances.items())
     for n in (*distances, last):
         yield "equilibrium_distance", n, float(np.linalg.norm(path.iterates[n] - equilibrium))
     if len(distances) > 2 and min(distances.values()) > 0:

@@ -12,12 +12,9 @@ The paper promises a differential-privacy account and leaves it out. One step of
 to −η_q·clip(h), where h is the *whole* gradient of a Poisson mini-batch of rate B/n: the mean of its samples'
 gradients, plus λ + γ(x − x₀), which depend on earlier releases and on no record. Adding or removing one record changes
 h arbitrarily, but both results are clipped to norm C, so they differ by at most 2C. A step is therefore a
-Poisson-subsampled Gaussian mechanism with
-
-    noise multiplier  z_q = √(η_q β) / (η_q · 2C) = √(β/η_q) / (2C)
-
-and the run is their adaptive composition over T rounds of Q steps, whichever iterates are released. Clipping each
-*record's* gradient to C, as DP-SGD does, would give the sensitivity C/B of a mean over an expected B records instead.
+Poisson-subsampled Gaussian mechanism with noise multiplier z_q = √(η_q β) / (η_q · 2C) = √(β/η_q) / (2C), and the run
+is their adaptive composition over T rounds of Q steps, whichever iterates are released. Clipping each *record's*
+gradient to C, as DP-SGD does, would give the sensitivity C/B of a mean over an expected B records instead.
 Assumed: neighbours differ by one record of a node (added or removed); n and B are public; the mean divides by the
 expected B. The account is opacus' Rényi one, an upper bound on ε.
 """
@@ -62,8 +59,7 @@ def _curve(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:
     if len(test) == len(losses):
         yield "generalisation_gap", float((test - losses)[late].mean())
     if (np.diff(losses.index) == 1).all():
-        rough = roughness(losses[losses.index > losses.index[-1] / 3].to_numpy())
-        if math.isfinite(rough):
+        if math.isfinite(rough := roughness(losses[losses.index > losses.index[-1] / 3].to_numpy())):
             yield "roughness", rough
 
 
@@ -99,24 +95,19 @@ def noise_multipliers(steps: Sequence[float], beta: float, sensitivity: float) -
 
 
 def epsilon(multipliers: Sequence[float], rate: float, rounds: int, delta: float) -> float:
-    """ε(δ) of `rounds` rounds, each a sequence of Poisson-subsampled Gaussian steps with these noise multipliers.
-
-    Infinite without noise. Multipliers are rounded down to powers of ROUNDING, which keeps ε an upper bound.
-    """
+    """ε(δ) of `rounds` rounds of Poisson-subsampled Gaussian steps with these noise multipliers; infinite without any.
+    Multipliers are rounded down to powers of ROUNDING, which keeps ε an upper bound."""
     if not 0 < delta < 1:
         raise UserError(f"delta = {delta}: must lie in (0, 1)")
     if not 0 <= rate <= 1:
         raise UserError(f"rate = {rate}: must lie in [0, 1]")
-    if rate == 0:
-        return 0.0
-    if min(multipliers) <= 0:
-        return math.inf
+    if rate == 0 or min(multipliers) <= 0:
+        return math.inf if rate else 0.0
     from opacus.accountants.analysis import rdp  # here: it takes seconds to import
 
     if len(set(multipliers)) > 1:
         multipliers = [ROUNDING ** math.floor(math.log(z) / math.log(ROUNDING)) for z in multipliers]
-    counts = Counter(multipliers)
-    spent = sum(rounds * count * np.array(_renyi(z, rate)) for z, count in counts.items())
+    spent = sum(rounds * count * np.array(_renyi(z, rate)) for z, count in Counter(multipliers).items())
     with warnings.catch_warnings():  # a better order may lie beyond the ends: ε remains an upper bound
         warnings.filterwarnings("ignore", message="Optimal order is the (smallest|largest) alpha")
         return float(rdp.get_privacy_spent(orders=list(ORDERS), rdp=spent, delta=delta)[0])

@@ -33,7 +33,6 @@ class GIFAIRGlobal(FedAvg):
     fraction: float = limited(0.5, lambda v: 0 <= v < 1, "λ must lie in [0, λ_max)")  # λ/λ_max
     strength: float | None = not_negative(None, "λ must not be negative")  # λ; None: fraction · λ_max
     ranks: str = one_of("stale", "stale", "exact")
-
     label: ClassVar[str] = "GIFAIR-FL-Global"
     server_only: ClassVar[frozenset[str]] = frozenset(["fraction", "strength", "ranks"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4, "ranks": "exact"}))

@@ -27,7 +27,6 @@ Hence names are as the file abbreviates them (HAM, FAL); a person with two names
 RICHARD of Richard III); `MRS. PAGE.` and `MRS. FORD.` of The Merry Wives of Windsor are one role, MRS.
 
 Symbols: as LEAF's, `\\n` and `}` among them. LEAF maps any other character to −1; a text that has one is refused here.
-
 Adjacent windows share 79 characters. After a random 70/10/20 cut inside a role (`inside: shuffled`, as in the thesis
 and early LEAF) nearly all of the test text is in training windows too, which rewards memory. The honest cut is by
 place, `inside: ordered`, where only windows at the seams overlap; later LEAF cuts so, and drops 79 at the seam.
@@ -82,8 +81,7 @@ class Role:
 
 def shakespeare(source: Source, *, roles: str = "31", samples: int = 1000) -> Dataset:
     """The real text if its file is there, else the stand-in."""
-    chosen = _chosen(roles)
-    found = source.find("shakespeare")
+    chosen, found = _chosen(roles), source.find("shakespeare")
     if found is None:
         lengths, female = _cast(chosen, source.rng)
         spoken = dialogue(source.rng, _limit(lengths, samples), female)

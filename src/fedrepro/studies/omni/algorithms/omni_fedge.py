@@ -32,7 +32,6 @@ class OmniFedge(Algorithm):
     head_steps: int = limited(1, lambda v: v >= 1, "at least one step is needed")
     floor: float = positive(1e-3, "must be positive, or ω has no bound")
     weights: str = one_of("bayes", "bayes", "ones")  # bayes: ω = 1/L; ones: ω = 1
-
     exchanges: ClassVar[int] = 3
     server_only: ClassVar[frozenset[str]] = frozenset(["lr", "floor", "weights"])
     trial: ClassVar[Trial] = Trial(

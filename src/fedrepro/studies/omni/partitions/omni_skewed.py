@@ -16,9 +16,7 @@ def omni_skewed(
     dataset: Dataset, rng: np.random.Generator, *, clients: int = 5, samples: int = 622, test_samples: int = 778
 ) -> Assignment:
     """samples, test_samples: mean per node; a node is dealt four times as many and keeps a quarter on average.
-
-    The defaults are MNIST's (a node is dealt 5,600 = 40 % of 70,000 / 5); F-MNIST's are 311 and 389.
-    """
+    The defaults are MNIST's (a node is dealt 5,600 = 40 % of 70,000 / 5); F-MNIST's are 311 and 389."""
     nodes = deal(dataset, rng, clients, samples, test_samples, "omni_skewed", times=2 / KEPT)
     kept = [_thin(rows, dataset.train.y[rows], rng) for rows in nodes]
     return cut(kept, dataset.train.y, rng, samples, test_samples, "omni_skewed")

@@ -1,8 +1,8 @@
 """Stochastic approximation (paper 000, eq. (3)): FedAvg whose step tapers, a_n = a/n^δ.
 
 The meaning of n gives the paper's schedules (§V-D, both with a = 0.1, δ = 1). `count: epochs` is 0.1/n with
-n = 1, 2, … over the epochs of the run (round·N + epoch + 1 with both counted from 0), constant within an epoch: the
-paper does not define n, but its Fig. 1 counts epochs. `count: rounds` is 0.1/(⌊n/N⌋ + 1) with n = 0, 1, …: the step of
+n = 1, 2, … over the epochs of the run, constant within an epoch: the paper does not define n, but its Fig. 1 counts
+epochs. `count: rounds` is 0.1/(⌊n/N⌋ + 1) with n = 0, 1, …: the step of
 a round is 0.1 over its number. `count: steps` counts gradient steps, as in eq. (3). With δ = 0 it is FedAvg, and with
 the proximal term, μ > 0, FedProx: the paper's four methods are four settings.
 

@@ -23,7 +23,6 @@ from fedrepro.data.partitions.dirichlet import deal
 from fedrepro.errors import UserError, nearest
 
 _CIFAR100 = ({0, 53, 82, 83}, {1, 43, 51, 54, 62, 70, 92}, {23, 30, 67, 69, 73, 95}, {47, 52, 59, 96})
-
 CLUSTERS: dict[str, tuple[tuple[int, ...], ...]] = {
     "cifar10": ((0, 1, 8, 9), (2, 3, 4, 5, 6, 7)),
     "stl10": ((2, 8, 9), (0, 1, 3, 4, 5, 6, 7)),
@@ -32,7 +31,6 @@ CLUSTERS: dict[str, tuple[tuple[int, ...], ...]] = {
         tuple(sorted(cluster)) for cluster in (*_CIFAR100[:2], set(range(100)).difference(*_CIFAR100), *_CIFAR100[2:])
     ),
 }
-
 EXAMPLES = {name: {"clients": 6, "clusters": name, "minimum": 2} for name in CLUSTERS}
 
 
