@@ -73,9 +73,9 @@ def table2_1(tables: Tables) -> pd.DataFrame:
     lines = []
     for group in GROUPS["femnist_3_groups"]:
         mine = images.loc[group]
-        asked = {what: int(tables.printed[f"t2_1_{group}_{what}"].value) for what in ("images", "devices")}
-        line = {"group": group, "images, printed": asked["images"], "images of a device, ours": f"{mine.mean():.0f}"}
-        lines.append({**line, "devices, printed": asked["devices"], "devices, ours": len(mine)})
+        asked = [int(tables.printed[f"t2_1_{group}_{what}"].value) for what in ("images", "devices")]
+        line = {"group": group, "images, printed": asked[0], "images of a device, ours": f"{mine.mean():.0f}"}
+        lines.append({**line, "devices, printed": asked[1], "devices, ours": len(mine)})
     return pd.DataFrame(lines)
 
 

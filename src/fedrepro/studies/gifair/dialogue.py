@@ -1,9 +1,8 @@
 """The stand-in for Shakespeare's roles: speech from small probabilistic grammars, one per role.
 
-All roles share the rules and the function words. Each role has its own probabilities of the rules (so its own length
-and kind of sentences) and its own content words: half of them unique to the role, half common to its gender, with
-Zipf frequencies in an order of its own. Invented words are made of syllables whose sounds are weighted differently for
-each role and gender, so that pairs of letters suffice to tell roles apart. The caller chooses lengths and genders.
+All roles share the rules and the function words. Each role has its own probabilities of the rules and its own content
+words: half of them unique to the role, half common to its gender, with Zipf frequencies in an order of its own. Words
+are made of syllables whose sounds have weights by role and gender, so that pairs of letters tell roles apart.
 """
 
 import itertools
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-#: symbol → its expansions; a symbol in no rule (nor in CONTENT) is text. The first is a whole sentence.
+#: symbol → its expansions; a symbol in no rule (nor in CONTENT) is text.
 RULES = {
     "SENTENCE": "CLAUSE END | CLAUSE , LINK CLAUSE END | NAME , CLAUSE END | O THING , how ADJECTIVE ! "
     "| ASK BE THING ADJECTIVE ? | CLAUSE ; CLAUSE END | CLAUSE - WHO VERB it - LINK CLAUSE END",
@@ -80,7 +79,7 @@ def _speak(grammar: Grammar, length: int, uniform: Iterator[float]) -> str:
 
 def _sentence(grammar: Grammar, uniform: Iterator[float]) -> str:
     """Derived leftmost first; punctuation follows a word without a blank."""
-    stack, words = [next(iter(RULES))], list[str]()
+    stack, words = ["SENTENCE"], list[str]()
     while stack:
         symbol = stack.pop()
         if symbol in grammar:

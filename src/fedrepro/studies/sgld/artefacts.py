@@ -69,15 +69,12 @@ def _fig6(softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm]) -> Draw
 
 def smoothness(tables: Tables) -> Drawn:
     """Roughness of the training loss, for each arm and seed."""
-    found = []
-    for name, title in (("low", "low noise, β = 1e-4"), ("high", "high noise, β = 0.5")):
-        own = rows(tables[name], "roughness")
-        parts = own["setting"].str.rpartition(",lr=", expand=True)
-        found.append(own.assign(panel=title, arm=parts[0], lr=parts[2].astype(float)))
-    drawn = pd.concat(found, ignore_index=True)
+    titles = {"low": "low noise, β = 1e-4", "high": "high noise, β = 0.5"}
+    drawn = pd.concat([rows(tables[name], "roughness").assign(panel=title) for name, title in titles.items()])
     names = {"fedpd": "FedPD", "fedpd_noisy": "noise only", "fed_sgld": "SGLD"}
-    drawn["arm"] = drawn["algorithm"].map(names) + ", " + drawn["arm"]
-    drawn = drawn[["panel", "arm", "lr", "seed", "value"]]
+    setting = drawn["setting"].str.rpartition(",lr=", expand=True)
+    drawn = drawn.assign(arm=drawn["algorithm"].map(names) + ", " + setting[0], lr=setting[2].astype(float))
+    drawn = drawn[["panel", "arm", "lr", "seed", "value"]].reset_index(drop=True)
     fig, axes = figure(1, 2, width=9.0, height=2.9)
     for ax, (title, panel) in zip(axes[0], drawn.groupby("panel", sort=False), strict=True):
         arms = list(dict.fromkeys(panel["arm"]))

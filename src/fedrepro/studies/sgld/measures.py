@@ -58,9 +58,9 @@ def _curve(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:
     yield "late_loss", float(losses[late].mean())
     if len(test) == len(losses):
         yield "generalisation_gap", float((test - losses)[late].mean())
-    if (np.diff(losses.index) == 1).all():
-        if math.isfinite(rough := roughness(losses[losses.index > losses.index[-1] / 3].to_numpy())):
-            yield "roughness", rough
+    settled = losses[losses.index > losses.index[-1] / 3].to_numpy()
+    if (np.diff(losses.index) == 1).all() and math.isfinite(rough := roughness(settled)):
+        yield "roughness", rough
 
 
 def _account(frame: pd.DataFrame, rounds: int) -> Iterator[tuple[str, float]]:

@@ -8,9 +8,9 @@ are positive (Lemma 3), or as `strength` itself; at λ_max or above it is refuse
 
 The server ranks by what each client last sent, F_k at the end of its local training (step 12; ranks: stale). With
 ranks: exact every client sends F_k at the server's model before each round (§2.3.3), so all of them receive the model.
-Choices: the box needs the losses of clients that were not sampled, and initial ones. Here a client counts with its last
-known loss; a group without any known loss ties with all others. The individual objective as printed lacks p_k before
-(1 + λ r_k/p_k); Lemma 3 with |A| = 1, which has it, is used.
+Choices: the box needs losses of clients that were not sampled; here a client counts with its last known loss, and a
+group without any ties with all others. The individual objective as printed lacks p_k before (1 + λ r_k/p_k); Lemma 3
+with |A| = 1, which has it, is used.
 """
 
 from collections.abc import Iterator
@@ -66,8 +66,7 @@ class GIFAIRGlobal(FedAvg):
         theta, coefficient = message
         w = theta.clone()
         for t, batch in enumerate(batches):
-            g = self.direction(task, w, batch, theta) * (1 + coefficient)
-            w = w.descend(g, self.step(batches, t))
+            w = w.descend(self.direction(task, w, batch, theta) * (1 + coefficient), self.step(batches, t))
         return (w, task.training_loss(w, batches)), local
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:

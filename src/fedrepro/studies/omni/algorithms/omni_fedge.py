@@ -53,42 +53,35 @@ class OmniFedge(Algorithm):
 
     def message(self, state: State, client: int) -> Any:
         heads, shared = state["heads"], state["shared"]
-        match state["exchange"]:
-            case 0:
-                return shared, Params({k: v[client] for k, v in heads.items()})
-            case 1:
-                return shared, heads
-            case _:
-                return shared, heads, state["omega"][:, client].to(next(iter(shared.values())))
+        if state["exchange"] == 0:
+            return shared, Params({k: v[client] for k, v in heads.items()})
+        omega = state["omega"][:, client].to(next(iter(shared.values())))
+        return (shared, heads) if state["exchange"] == 1 else (shared, heads, omega)
 
     def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         shared, heads, *omega = message
         mine = list(batches)
-        match batches.exchange:
-            case 0:
-                head = heads.clone()
-                for batch in mine[: self.head_steps]:
-                    g = task.gradient(Params({**shared, **head}), batch, of=list(head))
-                    head = head.descend(g, self.head_lr)
-                return head, local
-            case 1:
-                return losses(task, shared, heads, mine[self.head_steps]), local
-            case _:
-                return shared_gradient(task, shared, heads, omega[0], mine[self.head_steps + 1]), local
+        if batches.exchange == 0:
+            head = heads.clone()
+            for batch in mine[: self.head_steps]:
+                g = task.gradient(Params({**shared, **head}), batch, of=list(head))
+                head = head.descend(g, self.head_lr)
+            return head, local
+        if batches.exchange == 1:
+            return losses(task, shared, heads, mine[self.head_steps]), local
+        return shared_gradient(task, shared, heads, omega[0], mine[self.head_steps + 1]), local
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         nodes = len(state["omega"])
         if len(cohort.clients) != nodes:
             raise UserError("OmniFedge: every node takes part in every round (participation.clients: all)")
-        match state["exchange"]:
-            case 0:
-                return {**state, "heads": uploads.stack(), "exchange": 1}
-            case 1:
-                found = uploads.stack().to("cpu", torch.float64).T.contiguous()  # [head, node]
-                return {**state, "losses": found, "omega": self.omega(found), "exchange": 2}
-            case _:
-                total = weighted_sum(uploads, [1 / nodes] * nodes)
-                return {**state, "shared": state["shared"].add(total, alpha=-self.lr), "exchange": 0}
+        if state["exchange"] == 0:
+            return {**state, "heads": uploads.stack(), "exchange": 1}
+        if state["exchange"] == 1:
+            found = uploads.stack().to("cpu", torch.float64).T.contiguous()  # [head, node]
+            return {**state, "losses": found, "omega": self.omega(found), "exchange": 2}
+        total = weighted_sum(uploads, [1 / nodes] * nodes)
+        return {**state, "shared": state["shared"].add(total, alpha=-self.lr), "exchange": 0}
 
     def omega(self, losses: Tensor) -> Tensor:
         """ω*, the minimiser of (2) in ω for given losses [head, node]."""
