@@ -151,20 +151,13 @@ def tuning(tables: Tables) -> pd.DataFrame:
         derived, key = tables[data][tables[data]["split"] == "derived"], ["algorithm", "setting"]
         test = derived.pivot_table(index=key, columns="metric", values="value")[["accuracy", "unfairness"]]
         found.append(choose(derived).join(test.add_suffix("_test"), on=key).assign(data=title))
-    table = pd.concat(found, ignore_index=True)
-    return pd.DataFrame(
-        {
-            "data": table["data"],
-            "method": table["algorithm"].map(name),
-            "setting": table["setting"],
-            "validation mean": table["accuracy"].round(2),
-            "validation spread or discrepancy": table["unfairness"].round(2),
-            "as good as FedAvg": np.where(table["similar"], "yes", "no"),
-            "chosen": np.where(table["chosen"], "chosen", ""),
-            "test mean": table["accuracy_test"].round(2),
-            "test spread or discrepancy": table["unfairness_test"].round(2),
-        }
-    )
+    table = pd.concat(found, ignore_index=True).round(2)
+    columns = {"data": "data", "algorithm": "method", "setting": "setting", "accuracy": "validation mean"}
+    columns |= {"unfairness": "validation spread or discrepancy", "similar": "as good as FedAvg", "chosen": "chosen"}
+    columns |= {"accuracy_test": "test mean", "unfairness_test": "test spread or discrepancy"}
+    similar, chosen = np.where(table["similar"], "yes", "no"), np.where(table["chosen"], "chosen", "")
+    table = table.assign(algorithm=table["algorithm"].map(name), similar=similar, chosen=chosen)
+    return table[list(columns)].rename(columns=columns)
 
 
 def communication(tables: Tables) -> pd.DataFrame:

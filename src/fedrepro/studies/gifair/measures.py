@@ -1,9 +1,8 @@
-"""Fairness over devices and groups (thesis §2.5): mean and spread of the accuracies, the part of the spread that is due
-to the finite test set, accuracies of groups, the tuning rule, and the spreads that a mean allows.
+"""Fairness over devices and groups (thesis §2.5), in per cent: mean and spread of the accuracies, the spread due to the
+finite test set, accuracies of groups, the tuning rule, and the spreads that a mean allows.
 
-Accuracies and their measures are in per cent, as the thesis prints them. Several methods share a job as its variants;
-here each gets its own name: rows of `global` with the setting `q_ffl,q=1` become derived rows of the algorithm `q_ffl`
-with the setting `q=1`.
+Several methods share a job as its variants; here each gets its own name: rows of `global` with the setting `q_ffl,q=1`
+become derived rows of the algorithm `q_ffl` with the setting `q=1`.
 """
 
 import math

@@ -1,5 +1,4 @@
-"""Stochastic approximation (paper 000): Figs. 2 and 3, the ends of the curves, the partitions; added: the arms that
-tell a taper from a smaller step, and the iterates compared with the ODE."""
+"""Stochastic approximation (paper 000): Figs. 2 and 3, ends, partitions; added: the arms, the iterates and the ODE."""
 
 from collections.abc import Iterator
 from itertools import product

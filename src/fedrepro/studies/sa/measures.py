@@ -1,11 +1,9 @@
 """Stochastic approximation: ends and oscillation of the test curves, and iterates compared with the ODE.
 
 For the runs on images, on the global test set:
-- late_accuracy, late_loss: means over the last fifth of the rounds (20 of 100); spread_accuracy, spread_loss: standard
-  deviations over the same.
+- late_accuracy, late_loss: means over the last fifth of the rounds; spread_accuracy, spread_loss: deviations over them.
 - best_round: the round with the highest accuracy, the first of them.
-- oscillation_accuracy, oscillation_loss: roughness of a curve (fedrepro.evidence.roughness) over the last two thirds
-  of the rounds. A curve that falls along a line or a parabola has none.
+- oscillation_accuracy, oscillation_loss: roughness (fedrepro.evidence.roughness) of the last two thirds of the curve.
 - for the settings `sa` and `sa_round`, against the better of FedAvg and FedProx of the same seed, positive where the
   paper's claim holds: accuracy_lead, loss_lead, steadier_accuracy, steadier_loss. constant_lead: late_loss of the best
   constant step in hindsight (FedAvg's and the smaller ones) minus the run's own.
@@ -136,6 +134,5 @@ def window_starts(time: np.ndarray) -> list[int]:
 
 def window_distance(path: Trajectory, start: int) -> float:
     """The largest distance of the iterates to the ODE's solution from round `start`, over one window."""
-    time = path.time
-    inside = np.flatnonzero((time > time[start]) & (time <= time[start] + WINDOW))
-    return float(np.linalg.norm(path.iterates[inside] - path.solution(start, time[inside]), axis=1).max())
+    inside = (path.time > path.time[start]) & (path.time <= path.time[start] + WINDOW)
+    return float(np.linalg.norm(path.iterates[inside] - path.solution(start, path.time[inside]), axis=1).max())

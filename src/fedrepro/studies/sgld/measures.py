@@ -51,9 +51,8 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
 
 def _curve(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:
     keep = (frame["metric"] == "loss") & (frame["client"] == -1)  # the mean over the nodes
-    losses, test = (
-        frame[keep & (frame["split"] == split)].set_index("round")["value"].sort_index() for split in ("train", "test")
-    )
+    curves = frame[keep].set_index("round").sort_index()
+    losses, test = (curves.loc[curves["split"] == split, "value"] for split in ("train", "test"))
     late = losses.index > (1 - LATE) * losses.index[-1]
     yield "late_loss", float(losses[late].mean())
     if len(test) == len(losses):
@@ -71,12 +70,11 @@ def _account(frame: pd.DataFrame, rounds: int) -> Iterator[tuple[str, float]]:
     beta, clip, batch = (float(values[[name]].iloc[0]) for name in ("beta", "clip", "batch"))
     sizes = np.sort(values[["samples"]].to_numpy())
     nodes = {"smallest": sizes[0], "median": sizes[len(sizes) // 2], "largest": sizes[-1]}
-    multipliers = noise_multipliers(steps, beta, 2 * clip)
-    yield "noise_multiplier", float(np.mean(multipliers))
+    whole, each = (noise_multipliers(steps, beta, sensitivity) for sensitivity in (2 * clip, clip / batch))
+    yield "noise_multiplier", float(np.mean(whole))
     for name, size in nodes.items():
-        yield f"epsilon_{name}_node", epsilon(multipliers, min(1.0, batch / size), rounds, DELTA)
-    multipliers = noise_multipliers(steps, beta, clip / batch)
-    yield "epsilon_each_record", epsilon(multipliers, min(1.0, batch / nodes["median"]), rounds, DELTA)
+        yield f"epsilon_{name}_node", epsilon(whole, min(1.0, batch / size), rounds, DELTA)
+    yield "epsilon_each_record", epsilon(each, min(1.0, batch / nodes["median"]), rounds, DELTA)
 
 
 def _contraction(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:

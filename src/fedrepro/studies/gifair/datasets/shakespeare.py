@@ -11,8 +11,7 @@ groups, with group [n] = 0 male, 1 female and facts["group_names"]. `samples`: t
 The thesis (ch. 2, §2.5.2) only says that 31 roles are subsampled, and 25 males and 10 females, gender from the Folger
 Shakespeare, and that male roles have more text. Ours are the 31 roles with most text, and the 25 male and 10 female
 roles with most; the table lists every role down to the smallest of these with its gender, so that the choice can be
-recomputed. The thesis cites q-FFL for the 31 roles, which samples LEAF's at random; LEAF's roles have 3,743 windows on
-average, ours 29,908.
+recomputed. The thesis cites q-FFL for the 31 roles, which samples LEAF's at random: 3,743 windows each, not 29,908.
 
 Plays, roles and texts follow LEAF's rules (data/shakespeare) on Project Gutenberg's #100:
 - a work starts at the line `by William Shakespeare`; its title is the nearest line above that is not blank. A work
@@ -26,7 +25,7 @@ Plays, roles and texts follow LEAF's rules (data/shakespeare) on Project Gutenbe
 Hence names are as the file abbreviates them (HAM, FAL); a person with two names is two roles (GLOUCESTER and KING
 RICHARD of Richard III); `MRS. PAGE.` and `MRS. FORD.` of The Merry Wives of Windsor are one role, MRS.
 
-Symbols: as LEAF's, `\\n` and `}` among them. LEAF maps any other character to −1; a text that has one is refused here.
+Symbols are LEAF's, `\\n` and `}` among them. LEAF maps any other character to −1; a text that has one is refused here.
 Adjacent windows share 79 characters. After a random 70/10/20 cut inside a role (`inside: shuffled`, as in the thesis
 and early LEAF) nearly all of the test text is in training windows too, which rewards memory. The honest cut is by
 place, `inside: ordered`, where only windows at the seams overlap; later LEAF cuts so, and drops 79 at the seam.
@@ -40,10 +39,10 @@ Cite: S. Caldas et al., LEAF: a benchmark for federated settings, 2018. Text: Pr
 import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,8 +67,7 @@ SPEECH = r"([A-Za-z][A-Za-z ]*)\. (.*)"  # name and first line
 Play = dict[str, list[str]]  # role → its lines
 
 
-@dataclass(frozen=True)
-class Role:
+class Role(NamedTuple):
     """A row of the table."""
 
     play: str
