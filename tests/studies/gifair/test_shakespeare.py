@@ -19,14 +19,15 @@ from fedrepro.studies.gifair.datasets.shakespeare import (
     Role,
     encode,
     long_enough,
+    read_roles,
     read_table,
     select,
     shakespeare,
     shakespeare_size,
+    split_plays,
     windows,
 )
 from fedrepro.studies.gifair.dialogue import dialogue
-from fedrepro.studies.gifair.plays import read_roles, split_plays
 
 WORKS = """\
 The head of the file,  by William Shakespeare

@@ -8,8 +8,14 @@ import pytest
 from fedrepro.data.dataset import Dataset
 from fedrepro.data.partitions.by_client import by_client
 from fedrepro.data.preparation import shuffled
-from fedrepro.studies.gifair.datasets.shakespeare import VOCABULARY, WINDOW, encode, read_table, shakespeare_size
-from fedrepro.studies.gifair.plays import read_roles
+from fedrepro.studies.gifair.datasets.shakespeare import (
+    VOCABULARY,
+    WINDOW,
+    encode,
+    read_roles,
+    read_table,
+    shakespeare_size,
+)
 
 HAMLET = "THE TRAGEDY OF HAMLET, PRINCE OF DENMARK: HAM"
 

@@ -16,7 +16,7 @@ from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.omni.algorithms.fedsgd_authors import FedSGDAuthors
 from fedrepro.studies.omni.algorithms.fedsgd_scaled import FedSGDScaled
-from fedrepro.studies.omni.algorithms.omni_fedge import OmniFedge, losses, nodes, shared_gradient, split
+from fedrepro.studies.omni.algorithms.omni_fedge import OmniFedge, losses, shared_gradient, split, weighing
 from fedrepro.studies.omni.algorithms.omni_fedge_authors import OmniFedgeAuthors, weights
 from tests.builders import federations, make_plan, make_problem, make_replicates, make_task, run
 
@@ -262,7 +262,7 @@ def test_nodes_record_their_sizes_and_the_overlap_of_their_labels():
     task = make_task("mlp")
     data = three_nodes((2, 4))
     data.train.samples.y[:] = torch.tensor([0, 1, 1, 1, 2, 2])
-    found = list(nodes(make_problem(task, data, PLAN)))
+    found = list(weighing(make_problem(task, data, PLAN), {}, round=0))
     assert [(m.client, m.value) for m in found if m.metric == "samples"] == [(0, 2), (1, 4)]
     overlap = {(m.client, m.step): m.value for m in found if m.metric == "overlap"}
     assert overlap == {(0, 0): 1, (0, 1): 0.5, (1, 0): 0.5, (1, 1): 1}

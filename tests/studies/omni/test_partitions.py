@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrepro.errors import UserError
-from fedrepro.studies.omni import splits
 from fedrepro.studies.omni.partitions.omni_skewed import _thin, omni_skewed
+from fedrepro.studies.omni.partitions.omni_stratified import cut as cut_nodes
 from fedrepro.studies.omni.partitions.omni_stratified import omni_stratified
 from tests.unit.data.partitions.builders import (
     all_rows,
@@ -65,7 +65,7 @@ def test_fractions_kept_are_uniform_up_to_a_half():
 
 @pytest.mark.parametrize(("node", "cut"), [(1515, (673, 842)), (745, (331, 414)), (1400, (622, 778))])
 def test_training_and_test_samples_of_the_tables_nodes(node, cut):
-    found = splits.cut([np.arange(node)], np.arange(node) % 10, rng(), 622, 778, "x")
+    found = cut_nodes([np.arange(node)], np.arange(node) % 10, rng(), 622, 778, "x")
     assert (*sizes_of(found), *sizes_of(found, "test")) == cut
 
 

@@ -13,7 +13,7 @@ from fedrepro.evidence.tables import TABLE_COLUMNS
 from fedrepro.studies.sgld import measures
 from fedrepro.studies.sgld.algorithms.fed_sgld import FedSGLD
 from fedrepro.studies.sgld.algorithms.fed_sgld_coupled import FedSGLDCoupled
-from fedrepro.studies.sgld.privacy import epsilon
+from fedrepro.studies.sgld.measures import epsilon
 from tests.builders import RAGGED, federations, make_plan, make_task, run
 
 

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from fedrepro.errors import UserError
-from fedrepro.studies.sgld.privacy import EACH_RECORD, WHOLE_BATCH, epsilon, noise_multipliers, sensitivity
+from fedrepro.studies.sgld.measures import epsilon, noise_multipliers
 
 
 def gaussian_epsilon(multiplier: float, delta: float) -> float:
@@ -63,12 +63,6 @@ def test_more_noise_fewer_rounds_rarer_sampling_and_a_larger_delta_are_more_priv
 def test_the_ends():
     assert epsilon([0.0], 0.1, 1, 1e-5) == math.inf
     assert epsilon([1.0], 0.0, 1, 1e-5) == 0
-
-
-def test_the_sensitivity_of_a_step_by_hand():
-    # Two gradients of norm 10 are at most 20 apart; the mean of 5 expected records, each cut to 10, moves by 2.
-    assert sensitivity(10.0, 5, WHOLE_BATCH) == 20
-    assert sensitivity(10.0, 5, EACH_RECORD) == 2
 
 
 def test_noise_multipliers_by_hand():

@@ -25,11 +25,10 @@ def fig2_3(tables: Tables) -> Drawn:
     shown = np.sort(common.index[:SHOWN_IMAGES])
     pixels = [c for c in samples if c.startswith("x")]
     side = int(np.sqrt(len(pixels)))
-    fig, axes = figure(len(writers), SHOWN_IMAGES, width=7.0, height=0.75)
+    fig, axes = figure(len(writers), SHOWN_IMAGES, width=7.0, height=0.75, subplot_kw={"xticks": [], "yticks": []})
     drawn = []
     for i, writer in enumerate(writers):
         for ax in axes[i]:
-            ax.set(xticks=[], yticks=[])
             ax.grid(visible=False)
         axes[i, 0].set_ylabel(f"writer {writer}", rotation=0, ha="right", va="center", fontsize=8)
         for j, character in enumerate(shown):

@@ -1,7 +1,7 @@
-"""Tables of GIFAIR-FL (thesis ch. 2): Tables 2.1 to 2.6; added: real data, tuning, communication, controls,
-feasibility."""
+"""Tables of GIFAIR-FL (thesis ch. 2): 2.1 to 2.6; added: real data, tuning, communication, controls, feasibility."""
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,18 +13,18 @@ from fedrepro.report.plotting import COLOURS
 from fedrepro.studies.gifair.measures import choose, largest_spread, smallest_spread
 
 #: colours of the thesis' methods, in the order of its tables; other methods follow
-THESIS = {
-    "fedavg": COLOURS[6],
-    "q_ffl": COLOURS[5],
-    "term": COLOURS[2],
-    "term_group": COLOURS[2],
-    "fedmgda_plus": COLOURS[4],
-    "afl": COLOURS[7],
-    "ditto": COLOURS[3],
-    "gifair_global": COLOURS[0],
-    "gifair_exact": COLOURS[0],
-    "gifair_per": COLOURS[1],
-}
+THESIS = dict(
+    fedavg=6,
+    q_ffl=5,
+    term=2,
+    term_group=2,
+    fedmgda_plus=4,
+    afl=7,
+    ditto=3,
+    gifair_global=0,
+    gifair_exact=0,
+    gifair_per=1,
+)
 #: variants that differ from the method of their name
 VARIANTS = {"gifair_exact": "GIFAIR-FL-Global, exact ranks"}
 TITLES = {
@@ -38,12 +38,10 @@ TITLES = {
 }
 GROUPS = {"femnist_3_groups": ("capital", "lowercase", "mixed"), "shakespeare_2": ("male", "female")}
 
-#: tables of mean and spread over devices → test samples per device, where the thesis' numbers settle them: a fifth of
-#: 500 images (§2.5.1), of the 226.83 images that a FEMNIST writer has on average (LEAF, Caldas et al. 2018, Table 1),
-#: of a role's 29,908 windows
+#: table of mean and spread over devices → test samples per device: a fifth of 500 images (§2.5.1), of a FEMNIST
+#: writer's 226.83 images on average (LEAF, Caldas et al. 2018, Table 1), of a role's 29,908 windows
 TEST_SAMPLES = {"2_2": 100.0, "2_3": 0.2 * 226.83, "2_5": 0.2 * 29_908}
-#: classes of FEMNIST-skewed, and those on a device (§2.5.1)
-CLASSES, HELD = 10, 5
+CLASSES, HELD = 10, 5  # of FEMNIST-skewed, and of them on a device (§2.5.1)
 RUNS = 5  # of every printed number
 #: column of Tables 2.2, 2.3 and 2.5 → measure
 METRICS = {
@@ -57,20 +55,14 @@ METRICS = {
 
 def printed_lines(printed: Mapping[str, Printed], table: str, columns: Sequence[str]) -> dict[str, tuple[Printed, ...]]:
     """Method → its numbers in a table of the thesis (`2_2`), from the ids `t2_2_<method>_<column>`."""
-    start, end = f"t{table}_", f"_{columns[-1]}"
-    methods = [i.removeprefix(start).removesuffix(end) for i in printed if i.startswith(start) and i.endswith(end)]
-    return {method: tuple(printed[f"{start}{method}_{column}"] for column in columns) for method in methods}
+    methods = [found[1] for i in printed if (found := re.fullmatch(f"t{table}_(.*)_{columns[-1]}", i))]
+    return {method: tuple(printed[f"t{table}_{method}_{column}"] for column in columns) for method in methods}
 
 
 def percent(values: pd.Series) -> str:
     """`79.2 ± 1.0`: mean and standard deviation over seeds."""
-    if values.empty:
-        return ""
     spread = f" ± {values.std(ddof=1):.1f}" if len(values) > 1 else ""
-    return f"{values.mean():.1f}{spread}"
-
-
-# --- the tables of the thesis -----------------------------------------------------------------------------------------
+    return f"{values.mean():.1f}{spread}" if len(values) else ""
 
 
 def table2_1(tables: Tables) -> pd.DataFrame:
@@ -81,9 +73,9 @@ def table2_1(tables: Tables) -> pd.DataFrame:
     lines = []
     for group in GROUPS["femnist_3_groups"]:
         mine = images.loc[group]
-        asked = {what: int(tables.printed[f"t2_1_{group}_{what}"].value) for what in ("images", "devices")}
-        line = {"group": group, "images, printed": asked["images"], "images of a device, ours": f"{mine.mean():.0f}"}
-        lines.append({**line, "devices, printed": asked["devices"], "devices, ours": len(mine)})
+        asked = [int(tables.printed[f"t2_1_{group}_{what}"].value) for what in ("images", "devices")]
+        line = {"group": group, "images, printed": asked[0], "images of a device, ours": f"{mine.mean():.0f}"}
+        lines.append({**line, "devices, printed": asked[1], "devices, ours": len(mine)})
     return pd.DataFrame(lines)
 
 
@@ -119,15 +111,13 @@ def real_data(tables: Tables) -> pd.DataFrame:
 
 
 def _individual(tables: Tables, data: str, number: str = "") -> pd.DataFrame:
-    """One line per method: mean and spread of the table of that number; ours at the chosen setting, with the spread's
-    two parts."""
+    """One line per method: mean and spread, printed and ours at the chosen setting, with the spread's two parts."""
     table, printed = tables[data], printed_lines(tables.printed, number, ("mean", "spread")) if number else {}
     lines = []
     for method in present(table):
         line = {"method": name(method)}
         if printed:
-            numbers = printed.get(method)
-            shown = [f"{n.value:.4g} ({n.spread:.3g})" for n in numbers] if numbers else ["", ""]
+            shown = [f"{n.value:.4g} ({n.spread:.3g})" for n in printed.get(method, ())] or ["", ""]
             line |= {"mean, printed": shown[0], "spread, printed": shown[1]}
         line["setting"] = chosen_setting(table, method)
         found = {column: rows(table, f"chosen_{metric}", algorithm=method) for column, metric in METRICS.items()}
@@ -136,8 +126,7 @@ def _individual(tables: Tables, data: str, number: str = "") -> pd.DataFrame:
 
 
 def _grouped(tables: Tables, data: str, number: str) -> pd.DataFrame:
-    """One line per method: each group's accuracy and the discrepancy, printed, as the printed rows give it, and
-    ours."""
+    """One line per method: each group's accuracy and the discrepancy, printed, of the printed rows, and ours."""
     table, groups = tables[data], GROUPS[data]
     printed = printed_lines(tables.printed, number, (*groups, "discrepancy"))
     lines = []
@@ -155,50 +144,31 @@ def _grouped(tables: Tables, data: str, number: str) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-# --- added ------------------------------------------------------------------------------------------------------------
-
-
-def _derived(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the study's own measures."""
-    return table[table["split"] == "derived"]
-
-
 def tuning(tables: Tables) -> pd.DataFrame:
     """Every candidate of every grid: its validation numbers, its test numbers, and the choice."""
     found = []
     for data, title in TITLES.items():
-        derived, key = _derived(tables[data]), ["algorithm", "setting"]
+        derived, key = tables[data][tables[data]["split"] == "derived"], ["algorithm", "setting"]
         test = derived.pivot_table(index=key, columns="metric", values="value")[["accuracy", "unfairness"]]
         found.append(choose(derived).join(test.add_suffix("_test"), on=key).assign(data=title))
-    table = pd.concat(found, ignore_index=True)
-    return pd.DataFrame(
-        {
-            "data": table["data"],
-            "method": table["algorithm"].map(name),
-            "setting": table["setting"],
-            "validation mean": table["accuracy"].round(2),
-            "validation spread or discrepancy": table["unfairness"].round(2),
-            "as good as FedAvg": np.where(table["similar"], "yes", "no"),
-            "chosen": np.where(table["chosen"], "chosen", ""),
-            "test mean": table["accuracy_test"].round(2),
-            "test spread or discrepancy": table["unfairness_test"].round(2),
-        }
-    )
+    table = pd.concat(found, ignore_index=True).round(2)
+    columns = {"data": "data", "algorithm": "method", "setting": "setting", "accuracy": "validation mean"}
+    columns |= {"unfairness": "validation spread or discrepancy", "similar": "as good as FedAvg", "chosen": "chosen"}
+    columns |= {"accuracy_test": "test mean", "unfairness_test": "test spread or discrepancy"}
+    similar, chosen = np.where(table["similar"], "yes", "no"), np.where(table["chosen"], "chosen", "")
+    table = table.assign(algorithm=table["algorithm"].map(name), similar=similar, chosen=chosen)
+    return table[list(columns)].rename(columns=columns)
 
 
 def communication(tables: Tables) -> pd.DataFrame:
     """Traffic of a round by method: bytes down and up of all its devices, and the difference to FedAvg."""
     lines = []
     for data, title in TITLES.items():
-        derived = _derived(tables[data])
-        sent = {
-            method: [int(rows(derived, way, algorithm=method)["value"].mean()) for way in ("bytes_down", "bytes_up")]
-            for method in present(derived)
-        }
-        base = sent["fedavg"]
-        for method, (down, up) in sent.items():
-            line = {"data": title, "method": name(method), "bytes down": down, "bytes up": up}
-            lines.append({**line, "more than FedAvg, down": down - base[0], "more than FedAvg, up": up - base[1]})
+        ends = {way: rows(tables[data], f"bytes_{way}", split="derived") for way in ("down", "up")}
+        sent = {way: end.groupby("algorithm")["value"].mean().astype(int) for way, end in ends.items()}
+        for method in present(tables[data]):
+            line = {"data": title, "method": name(method), **{f"bytes {way}": n[method] for way, n in sent.items()}}
+            lines.append(line | {f"more than FedAvg, {way}": n[method] - n["fedavg"] for way, n in sent.items()})
     return pd.DataFrame(lines)
 
 
@@ -213,13 +183,13 @@ def controls(tables: Tables) -> pd.DataFrame:
     }
     lines = []
     for data in ("mnist_skewed", "fmnist_skewed"):
-        derived = _derived(tables[data])
         for label, (method, fraction) in arms.items():
-            own = derived[derived["algorithm"] == method]
-            own = own if fraction is None else own[own["grid.fraction"] == fraction]
-            line = {"data": TITLES[data], "arm": label}
-            line |= {m: percent(rows(own, m)["value"]) for m in ("accuracy", "spread", "excess")}
-            limit, agreement = rows(own, "lambda_max")["value"], rows(own, "rank_agreement")["value"]
+            where = {"split": "derived", "algorithm": method} | (
+                {} if fraction is None else {"grid.fraction": fraction}
+            )
+            metrics = ("accuracy", "spread", "excess", "lambda_max", "rank_agreement")
+            *shares, limit, agreement = (rows(tables[data], metric, **where)["value"] for metric in metrics)
+            line = {"data": TITLES[data], "arm": label, **dict(zip(metrics, map(percent, shares), strict=False))}
             line["λ_max"] = f"{limit.mean():.3g}" if len(limit) else ""
             line["stale against exact losses, rank correlation"] = f"{agreement.mean():.2f}" if len(agreement) else ""
             lines.append(line)
@@ -227,8 +197,7 @@ def controls(tables: Tables) -> pd.DataFrame:
 
 
 def feasibility(tables: Tables) -> pd.DataFrame:
-    """Every published pair of mean and spread with the least spread that the finite test set gives and, for one model
-    on FEMNIST-skewed, the largest that classes of different difficulty give."""
+    """Every published mean and spread; the least spread and, of one model on FEMNIST-skewed, the largest possible."""
     lines = []
     for table, samples in TEST_SAMPLES.items():
         for method, ((mean, _), (spread, sd)) in printed_lines(tables.printed, table, ("mean", "spread")).items():
@@ -238,22 +207,11 @@ def feasibility(tables: Tables) -> pd.DataFrame:
             allowed = 2 * sd / np.sqrt(RUNS)
             verdict = "below what the test set alone gives" if spread < least - allowed else "possible"
             verdict = "above what one model can have" if spread > most + allowed else verdict
-            lines.append(
-                {
-                    "table": f"Table {table.replace('_', '.')}",
-                    "method": name(method),
-                    "mean": mean,
-                    "spread": spread,
-                    "test samples of a device": round(samples),
-                    "least spread": f"{least:.2f}",
-                    "most, one model": f"{most:.2f}" if one_model else "",
-                    "printed spread is": verdict,
-                }
-            )
+            line = {"table": f"Table {table.replace('_', '.')}", "method": name(method), "mean": mean, "spread": spread}
+            line |= {"test samples of a device": round(samples), "least spread": f"{least:.2f}"}
+            line |= {"most, one model": f"{most:.2f}" if one_model else "", "printed spread is": verdict}
+            lines.append(line)
     return pd.DataFrame(lines)
-
-
-# --- names, order and colours ------------------------------------------------------------------------------------------
 
 
 def name(method: str) -> str:
@@ -269,7 +227,7 @@ def present(*tables: pd.DataFrame) -> list[str]:
 
 def colours(methods: Sequence[str]) -> dict[str, str]:
     """Method → colour. Methods beyond the thesis take the colours that are free, and then all colours in turn."""
-    found = {method: THESIS[method] for method in methods if method in THESIS}
+    found = {method: COLOURS[THESIS[method]] for method in methods if method in THESIS}
     free = [colour for colour in COLOURS if colour not in found.values()]
     others = [method for method in methods if method not in THESIS]
     return found | dict(zip(others, itertools.chain(free, itertools.cycle(COLOURS)), strict=False))

@@ -1,9 +1,8 @@
-"""Fairness over devices and groups (thesis §2.5): mean and spread of the accuracies, the part of the spread that is due
-to the finite test set, accuracies of groups, the tuning rule, and the spreads that a mean allows.
+"""Fairness over devices and groups (thesis §2.5), in per cent: mean and spread of the accuracies, the spread due to the
+finite test set, accuracies of groups, the tuning rule, and the spreads that a mean allows.
 
-Accuracies and their measures are in per cent, as the thesis prints them. Several methods share a job as its variants;
-here each gets its own name: rows of `global` with the setting `q_ffl,q=1` become derived rows of the algorithm `q_ffl`
-with the setting `q=1`.
+Several methods share a job as its variants; here each gets its own name: rows of `global` with the setting `q_ffl,q=1`
+become derived rows of the algorithm `q_ffl` with the setting `q=1`.
 """
 
 import math
@@ -64,14 +63,13 @@ def fairness(own: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
     if own.empty:
         return
     accuracy, samples = own["value"].to_numpy(), own["samples"].to_numpy()
-    chance = sampling_variance(accuracy, samples)
-    variance = accuracy.var()
+    chance, variance = sampling_variance(accuracy, samples), accuracy.var()
+    unfairness = math.sqrt(variance)
     yield "accuracy", "", float(accuracy.mean())
-    yield "spread", "", math.sqrt(variance)
+    yield "spread", "", unfairness
     yield "sampling", "", math.sqrt(chance)
     yield "excess", "", math.sqrt(max(0.0, variance - chance))
     yield "worst_tenth", "", float(np.sort(accuracy)[: max(1, len(accuracy) // 10)].mean())
-    unfairness = math.sqrt(variance)
     groups = own.groupby("group")["value"].mean()
     if len(groups) > 1:
         unfairness = float(groups.max() - groups.min())
@@ -93,16 +91,10 @@ def sampling_variance(accuracy: np.ndarray, samples: np.ndarray) -> float:
     return float((1 - 1 / len(accuracy)) * each.mean())
 
 
-# --- tuning -----------------------------------------------------------------------------------------------------------
-
-
 def choose(runs: pd.DataFrame) -> pd.DataFrame:
-    """All candidates of each method with their validation means over seeds, and the chosen one.
-
-    The rule of §2.5.1: among the settings whose mean accuracy is superior or similar to FedAvg's, the one with the
-    least spread (with groups: the least discrepancy); if no setting is similar, the one with the largest mean accuracy.
-    The thesis says "testing accuracy"; here it is the validation accuracy.
-    """
+    """All candidates of each method with their validation means over seeds, and the choice by the rule of §2.5.1:
+    of the settings whose mean accuracy is superior or similar to FedAvg's, the one with the least spread (with groups:
+    discrepancy); if there is none, the most accurate. The thesis says "testing accuracy", here it is validation."""
     columns = ["algorithm", "setting", "accuracy", "unfairness", "similar", "chosen"]
     wanted = runs[runs["metric"].isin(["validation_accuracy", "validation_unfairness"])]
     if wanted.empty:
@@ -119,20 +111,15 @@ def choose(runs: pd.DataFrame) -> pd.DataFrame:
     return wide[columns]
 
 
-# --- what a mean allows -----------------------------------------------------------------------------------------------
-
-
 def smallest_spread(mean: float, samples: float) -> float:
-    """The spread over equally good devices with test sets of `samples` each: √(a(1 − a)/n). Devices of different sizes
-    have a larger one, as the mean of 1/n is at least 1 over the mean."""
+    """The spread over equally good devices with test sets of `samples` each: √(a(1 − a)/n); larger if sizes differ."""
     return math.sqrt(mean * (1 - mean) / samples)
 
 
 def largest_spread(mean: float, samples: float, classes: int, held: int) -> float:
-    """The largest spread that one model can have on devices with `held` of `classes` classes each, in equal parts, if
-    devices differ in their classes only.
+    """The largest spread of one model on devices that only differ in their `held` of `classes` classes, in equal parts.
 
-    With class accuracies q_c of mean a and variance v ≤ a(1 − a), a device's expected accuracy varies by
+    With class accuracies of mean a and variance v ≤ a(1 − a), a device's expected accuracy varies by
     v/held · (classes − held)/(classes − 1), a sample of that size without replacement, and its finite test set adds
     (a(1 − a) − v)/n. The sum is linear in v, so one of its ends is the largest.
     """

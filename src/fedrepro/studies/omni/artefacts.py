@@ -63,7 +63,6 @@ def fig1(tables: Tables) -> Drawn:
 
 def weights(tables: Tables) -> Drawn:
     """ω_ij (head of node i, data of node j) of the paper's mode over rounds, next to the overlap of the labels."""
-    moments = ("first tenth", "middle", "last fifth")
     fig, axes = figure(len(SETTINGS), 4, width=8.4, height=1.9)
     drawn = []
     for line, (name, title) in zip(axes, SETTINGS.items(), strict=True):
@@ -71,30 +70,27 @@ def weights(tables: Tables) -> Drawn:
         table = table[(table["algorithm"] == "omni_fedge") & (table["seed"] == table["seed"].min())]
         omega = rows(table, "omega")
         part = omega["round"] / omega["round"].max()
-        chosen = [omega[part <= 0.1], omega[(part > 0.4) & (part <= 0.6)], omega[part > 0.8]]
-        chosen[0] = chosen[0] if len(chosen[0]) else omega[omega["round"] == 1]
-        panels = [("overlap of labels", square(rows(table, "overlap", round=0)))]
-        panels += [(f"ω, {moment}", square(mine)) for moment, mine in zip(moments, chosen, strict=True)]
-        for ax, (label, matrix) in zip(line, panels, strict=True):
+        early = omega[part <= 0.1] if (part <= 0.1).any() else omega[omega["round"] == 1]
+        panels = {"overlap of labels": rows(table, "overlap", round=0), "ω, first tenth": early}
+        panels |= {"ω, middle": omega[(part > 0.4) & (part <= 0.6)], "ω, last fifth": omega[part > 0.8]}
+        for ax, (label, mine) in zip(line, panels.items(), strict=True):
+            matrix = square(mine)
             relative = matrix / matrix.mean(axis=1, keepdims=True)
             spread = max(0.05, np.abs(relative - 1).max())
             ax.imshow(relative, cmap="PuOr_r", vmin=1 - spread, vmax=1 + spread)
             for (i, j), value in np.ndenumerate(matrix):
                 colour = "white" if abs(relative[i, j] - 1) > 0.6 * spread else "black"  # on dark and light cells
-                shown = (
-                    f"{value:.2g}" if 0.01 <= value < 1000 else f"{value:.0e}"
-                )  # a cell has room for five characters
+                shown = f"{value:.2g}" if 0.01 <= value < 1000 else f"{value:.0e}"  # room for five characters
                 ax.text(j, i, shown, ha="center", va="center", fontsize=6.5, color=colour)
+                drawn.append({"i": i, "j": j, "value": value, "data": title, "panel": label})
             ax.set(xticks=range(len(matrix)), yticks=range(len(matrix)))
             ax.grid(visible=False)
             ax.tick_params(labelsize=6.5, length=0)
-            cells = [{"i": i, "j": j, "value": v} for (i, j), v in np.ndenumerate(matrix)]
-            drawn.append(pd.DataFrame(cells).assign(data=title, panel=label))
         line[0].set_ylabel(f"{title}\nnode i")
-    for above, below, (label, _) in zip(axes[0], axes[-1], panels, strict=True):
+    for above, below, label in zip(axes[0], axes[-1], panels, strict=True):
         above.set_title(label)
         below.set_xlabel("data of node j")
-    return fig, pd.concat(drawn, ignore_index=True)
+    return fig, pd.DataFrame(drawn)
 
 
 def rounds_to_accuracy(tables: Tables) -> pd.DataFrame:

@@ -1,5 +1,4 @@
-"""Omni-Fedge: rounds to an accuracy, the weights ω compared with the nodes' labels, and the terms of the PAC bound
-(Theorem 1) that a run gives."""
+"""Omni-Fedge: rounds to an accuracy, the weights ω and the nodes' labels, and terms of the PAC bound (Theorem 1)."""
 
 import math
 from typing import Any
@@ -28,17 +27,16 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
         for percent in ACCURACIES:
             add(f"rounds_to_{percent}", run, rounds_to(curve, percent / 100), last)
         add("best_accuracy", run, float(curve.max()), last)
+    sizes = rows(table, "samples", split="train").set_index(RUN)
     for run, frame in table[table["metric"].isin(["omega", "overlap", "cross_loss"])].groupby(RUN, sort=False):
         omega, losses = late(frame, "omega"), late(frame, "cross_loss")
         last = int(frame["round"].max())
         for metric, value in weights(omega, square(rows(frame, "overlap", round=0))).items():
             add(metric, run, value, last)
         add("objective", run, float((omega * losses - np.log(omega)).sum(axis=1).mean()), last)
-    sizes = rows(table, "samples", split="train")
-    for run, frame in rows(table, "omega").groupby(RUN, sort=False):
-        mine = sizes.set_index(RUN).loc[[run]].sort_values("client")["value"].to_numpy()
-        for name, value in zip(("printed", "corrected"), deviation_terms(late(frame, "omega"), mine), strict=True):
-            add(f"deviation_{name}", run, value, int(frame["round"].max()))
+        mine = sizes.loc[[run]].sort_values("client")["value"].to_numpy()
+        for name, value in zip(("printed", "corrected"), deviation_terms(omega, mine), strict=True):
+            add(f"deviation_{name}", run, value, last)
     return derived_rows(found.items(), table)
 
 
@@ -65,13 +63,12 @@ def weights(omega: np.ndarray, overlap: np.ndarray) -> dict[str, float]:
     with the overlap of the label distributions Σ_c min(p_i(c), p_j(c)), over the pairs of different nodes."""
     others = ~np.eye(len(omega), dtype=bool)
     apart = omega[others].reshape(len(omega), -1)
+    alike = rank_correlation(overlap[others].tolist(), omega[others].tolist()) if len(omega) > 2 else math.nan
     return {
         "omega_ratio": float((omega.max(axis=1) / omega.min(axis=1)).max()),
         "omega_ratio_others": float((apart.max(axis=1) / apart.min(axis=1)).max()),
         "omega_own_over_others": float(np.mean(np.diag(omega) / apart.mean(axis=1))),
-        "omega_overlap": rank_correlation(overlap[others].tolist(), omega[others].tolist())
-        if len(omega) > 2
-        else math.nan,
+        "omega_overlap": alike,
     }
 
 

@@ -1,7 +1,7 @@
-"""Stochastic approximation (paper 000): Figs. 2 and 3, the ends of the curves, the partitions; added: the arms that
-tell a taper from a smaller step, and the iterates compared with the ODE."""
+"""Stochastic approximation (paper 000): Figs. 2 and 3, ends, partitions; added: the arms, the iterates and the ODE."""
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -75,27 +75,25 @@ def _panels(axes: np.ndarray, tables: Tables, x: str, y: str) -> Iterator[tuple[
 def ends(tables: Tables) -> pd.DataFrame:
     """Final accuracy and loss, the best round, and the spread over the last fifth of the rounds (20 of 100)."""
     lines = []
-    for data, title in DATA.items():
-        for split, name in SPLITS.items():
-            table = tables[f"{data}_{split}"]
-            for setting, (method, _) in METHODS.items():
-                line: dict[str, object] = {"data": title, "split": name, "method": method}
-                for metric in ("accuracy", "loss"):
-                    values = final(table, metric, split="test", client=-1, setting=setting)["value"]
-                    line[f"final {metric}"] = _with_deviation(values, 3)
-                line["best round"] = _with_deviation(rows(table, "best_round", setting=setting)["value"], 0)
-                for metric in ("accuracy", "loss"):
-                    spread = rows(table, f"spread_{metric}", setting=setting)["value"]
-                    line[f"spread of {metric}"] = f"{spread.mean():.4f}"
-                    rough = rows(table, f"oscillation_{metric}", setting=setting)["value"]
-                    line[f"oscillation of {metric}"] = f"{rough.mean():.4f}" if len(rough) else "too few rounds"
-                lines.append(line)
+    for (data, title), (split, name), (setting, (method, _)) in product(DATA.items(), SPLITS.items(), METHODS.items()):
+        table = tables[f"{data}_{split}"]
+        line: dict[str, object] = {"data": title, "split": name, "method": method}
+        for metric in ("accuracy", "loss"):
+            values = final(table, metric, split="test", client=-1, setting=setting)["value"]
+            line[f"final {metric}"] = _with_deviation(values, 3)
+        line["best round"] = _with_deviation(rows(table, "best_round", setting=setting)["value"], 0)
+        for metric in ("accuracy", "loss"):
+            spread = rows(table, f"spread_{metric}", setting=setting)["value"]
+            line[f"spread of {metric}"] = f"{spread.mean():.4f}"
+            rough = rows(table, f"oscillation_{metric}", setting=setting)["value"]
+            line[f"oscillation of {metric}"] = f"{rough.mean():.4f}" if len(rough) else "too few rounds"
+        lines.append(line)
     return pd.DataFrame(lines)
 
 
-def _with_deviation(values: pd.Series, digits: int) -> str:
+def _with_deviation(values: pd.Series, digits: int, missing: str = "diverged") -> str:
     if values.empty:
-        return "diverged"
+        return missing
     return f"{values.mean():.{digits}f}" + (f" ± {values.std():.{digits}f}" if len(values) > 1 else "")
 
 
@@ -118,12 +116,11 @@ def partitions(tables: Tables) -> Drawn:
 
 def arms(tables: Tables) -> Drawn:
     """F-MNIST, DIR: stochastic approximation, constant steps, and schedules with the same sum of steps."""
-    table = tables["fmnist_dir"]
     fig, axes = figure(1, 2, width=9.0, height=3.6)
     drawn = []
     for ax, metric in zip(axes[0], ("accuracy", "loss"), strict=True):
         for setting, (label, colour, style) in ARMS.items():
-            curve = rows(table, metric, split="test", client=-1, setting=setting)
+            curve = rows(tables["fmnist_dir"], metric, split="test", client=-1, setting=setting)
             summary = curve.groupby("round")["value"].agg(median="median", low="min", high="max").reset_index()
             ax.plot(summary["round"], summary["median"], label=label, color=colour, linestyle=style)
             drawn.append(summary.assign(metric=metric, arm=label))
@@ -134,13 +131,12 @@ def arms(tables: Tables) -> Drawn:
 
 def arms_table(tables: Tables) -> pd.DataFrame:
     """The arms over the last fifth of the rounds: mean over seeds ± standard deviation."""
-    table = tables["fmnist_dir"]
     lines = []
     for setting, (label, *_) in ARMS.items():
         line: dict[str, object] = {"arm": label}
         for metric in ("late_accuracy", "late_loss", "oscillation_accuracy", "oscillation_loss"):
-            values = rows(table, metric, setting=setting)["value"]
-            line[metric.replace("_", " ")] = _with_deviation(values, 4) if len(values) else "too few rounds"
+            values = rows(tables["fmnist_dir"], metric, setting=setting)["value"]
+            line[metric.replace("_", " ")] = _with_deviation(values, 4, "too few rounds")
         lines.append(line)
     return pd.DataFrame(lines)
 
@@ -181,16 +177,14 @@ def _path(ax: Axes, table: pd.DataFrame, steps: int) -> pd.DataFrame:
 def ode_table(tables: Tables) -> pd.DataFrame:
     """First and last window, the exponent at which the distance falls, distances to the equilibrium; over seeds."""
     lines = []
-    for steps in LOCAL_STEPS:
+    for steps, power in product(LOCAL_STEPS, POWERS):
         table = tables[f"ode_{steps}"]
-        for power in POWERS:
-            mine = table[table["grid.power"] == power]
-            line: dict[str, object] = {"N": steps, "δ": power, "A2": "yes" if 0.75 < power <= 1 else "no"}
-            for name, metric in (("sup distance", "window_distance"), ("distance to w*", "equilibrium_distance")):
-                at = rows(mine, metric).groupby("round")["value"].mean()
-                ends = (round(at.iloc[0], 4), round(at.iloc[-1], 4)) if len(at) else ("no window", "no window")
-                line |= {f"{name}, first": ends[0], f"{name}, last": ends[1]}
-            exponent = rows(mine, "distance_exponent")["value"]
-            line["exponent of n"] = _with_deviation(exponent, 2) if len(exponent) else "too few windows"
-            lines.append(line)
+        mine = table[table["grid.power"] == power]
+        line: dict[str, object] = {"N": steps, "δ": power, "A2": "yes" if 0.75 < power <= 1 else "no"}
+        for name, metric in (("sup distance", "window_distance"), ("distance to w*", "equilibrium_distance")):
+            at = rows(mine, metric).groupby("round")["value"].mean()
+            ends = (round(at.iloc[0], 4), round(at.iloc[-1], 4)) if len(at) else ("no window", "no window")
+            line |= {f"{name}, first": ends[0], f"{name}, last": ends[1]}
+        line["exponent of n"] = _with_deviation(rows(mine, "distance_exponent")["value"], 2, "too few windows")
+        lines.append(line)
     return pd.DataFrame(lines)

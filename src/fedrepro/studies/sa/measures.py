@@ -1,11 +1,9 @@
 """Stochastic approximation: ends and oscillation of the test curves, and iterates compared with the ODE.
 
 For the runs on images, on the global test set:
-- late_accuracy, late_loss: means over the last fifth of the rounds (20 of 100); spread_accuracy, spread_loss: standard
-  deviations over the same.
+- late_accuracy, late_loss: means over the last fifth of the rounds; spread_accuracy, spread_loss: deviations over them.
 - best_round: the round with the highest accuracy, the first of them.
-- oscillation_accuracy, oscillation_loss: roughness of a curve (fedrepro.evidence.roughness) over the last two thirds
-  of the rounds. A curve that falls along a line or a parabola has none.
+- oscillation_accuracy, oscillation_loss: roughness (fedrepro.evidence.roughness) of the last two thirds of the curve.
 - for the settings `sa` and `sa_round`, against the better of FedAvg and FedProx of the same seed, positive where the
   paper's claim holds: accuracy_lead, loss_lead, steadier_accuracy, steadier_loss. constant_lead: late_loss of the best
   constant step in hindsight (FedAvg's and the smaller ones) minus the run's own.
@@ -51,9 +49,6 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
     return derived_rows(pd.DataFrame(found).groupby("metric", sort=False), table)
 
 
-# --- images -----------------------------------------------------------------------------------------------------------
-
-
 def _curves(frame: pd.DataFrame) -> Iterator[Found]:
     for name in ("accuracy", "loss"):
         curve = rows(frame, name, split="test", client=-1).set_index("round")["value"].sort_index()
@@ -63,8 +58,7 @@ def _curves(frame: pd.DataFrame) -> Iterator[Found]:
         late = curve[curve.index > (1 - LATE) * last]
         yield f"late_{name}", last, float(late.mean())
         yield f"spread_{name}", last, float(late.std(ddof=0))
-        rough = roughness(curve[curve.index > SETTLED * last].to_numpy())
-        if math.isfinite(rough):
+        if math.isfinite(rough := roughness(curve[curve.index > SETTLED * last].to_numpy())):
             yield f"oscillation_{name}", last, rough
         if name == "accuracy":
             yield "best_round", last, float(curve.idxmax())
@@ -89,9 +83,6 @@ def _leads(found: pd.DataFrame) -> Iterator[dict[str, Any]]:
             if len(rivals) == len(others) and math.isfinite(own[of]):
                 value = sign * (own[of] - rivals.agg(best))
                 yield dict(zip(RUN, run, strict=True), metric=metric, round=int(last[run]), value=float(value))
-
-
-# --- the ODE ----------------------------------------------------------------------------------------------------------
 
 
 class Trajectory(NamedTuple):
@@ -123,8 +114,7 @@ def _tracking(frame: pd.DataFrame) -> Iterator[Found]:
     path = trajectory(frame)
     last, equilibrium = len(path.time) - 1, np.linalg.solve(path.h, path.b)
     distances = {n: window_distance(path, n) for n in window_starts(path.time)}
-    for n, distance in distances.items():
-        yield "window_distance", n, distance
+    yield from (("window_distance", n, distance) for n, distance in distances.items())
     for n in (*distances, last):
         yield "equilibrium_distance", n, float(np.linalg.norm(path.iterates[n] - equilibrium))
     if len(distances) > 2 and min(distances.values()) > 0:
@@ -144,6 +134,5 @@ def window_starts(time: np.ndarray) -> list[int]:
 
 def window_distance(path: Trajectory, start: int) -> float:
     """The largest distance of the iterates to the ODE's solution from round `start`, over one window."""
-    time = path.time
-    inside = np.flatnonzero((time > time[start]) & (time <= time[start] + WINDOW))
-    return float(np.linalg.norm(path.iterates[inside] - path.solution(start, time[inside]), axis=1).max())
+    inside = (path.time > path.time[start]) & (path.time <= path.time[start] + WINDOW)
+    return float(np.linalg.norm(path.iterates[inside] - path.solution(start, path.time[inside]), axis=1).max())

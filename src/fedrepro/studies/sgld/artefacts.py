@@ -8,61 +8,53 @@ from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, band, figure, lo
 from fedrepro.studies.sgld.measures import DELTA
 
 BLUE, RED, GREEN = COLOURS[:3]  # the paper: baseline blue, ours red
-Arm = tuple[str, str, str, str, str]  # label, algorithm, setting, colour, line
+#: label, arm to subtract, algorithm, its setting, its setting for the network (None: not run), colour, line
+Arm = tuple[str, str, str, str, str | None, str, str]
 
 
 def fig6_low(tables: Tables) -> Drawn:
     """Fig. 6, upper: training loss of low noise and of FedPD, and the difference to FedPD seed by seed."""
-    softmax: list[Arm] = [
-        ("FedPD", "fedpd", "server start", BLUE, "-"),
-        ("FedPD, own start", "fedpd", "own start", BLUE, ":"),
-        ("SGLD, Algorithm 2", "fed_sgld", "decreasing", RED, "-"),
-        ("SGLD, fixed steps", "fed_sgld", "fixed", GREEN, "--"),
+    arms: list[Arm] = [
+        ("FedPD", "", "fedpd", "server start", "", BLUE, "-"),
+        ("FedPD, own start", "", "fedpd", "own start", None, BLUE, ":"),
+        ("SGLD, Algorithm 2", "FedPD", "fed_sgld", "decreasing", "low decreasing", RED, "-"),
+        ("SGLD, fixed steps", "FedPD", "fed_sgld", "fixed", "low fixed", GREEN, "--"),
     ]
-    network = [(*arm[:2], f"low {arm[2]}", *arm[3:]) for arm in softmax[2:]]
-    against = {"SGLD, Algorithm 2": "FedPD", "SGLD, fixed steps": "FedPD"}
-    return _fig6(tables["low"], tables["mlp"], softmax, [("FedPD", "fedpd", "", BLUE, "-"), *network], against)
+    return _fig6(tables["low"], tables["mlp"], arms)
 
 
 def fig6_high(tables: Tables) -> Drawn:
     """Fig. 6, lower: training loss of high noise, with and without averaging; the difference at equal steps."""
     arms: list[Arm] = [
-        ("noise, decreasing steps", "fedpd_noisy", "decreasing", BLUE, "-"),
-        ("SGLD, Algorithm 2", "fed_sgld", "decreasing", RED, "-"),
-        ("noise, fixed steps", "fedpd_noisy", "fixed", BLUE, "--"),
-        ("SGLD, fixed steps", "fed_sgld", "fixed", GREEN, "--"),
+        ("noise, decreasing steps", "", "fedpd_noisy", "decreasing", "high decreasing", BLUE, "-"),
+        ("SGLD, Algorithm 2", "noise, decreasing steps", "fed_sgld", "decreasing", "high decreasing", RED, "-"),
+        ("noise, fixed steps", "", "fedpd_noisy", "fixed", "high fixed", BLUE, "--"),
+        ("SGLD, fixed steps", "noise, fixed steps", "fed_sgld", "fixed", "high fixed", GREEN, "--"),
     ]
-    network = [(*arm[:2], f"high {arm[2]}", *arm[3:]) for arm in arms]
-    against = {"SGLD, Algorithm 2": "noise, decreasing steps", "SGLD, fixed steps": "noise, fixed steps"}
-    return _fig6(tables["high"], tables["mlp"], arms, network, against)
+    return _fig6(tables["high"], tables["mlp"], arms)
 
 
-def _fig6(
-    softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm], of_network: list[Arm], against: dict[str, str]
-) -> Drawn:
-    """Losses above, differences `against` another arm below, for two steps of softmax regression and the network."""
-    panels = [
-        (f"softmax, η = {lr}", softmax, [(*arm[:2], f"{arm[2]},lr={lr}", *arm[3:]) for arm in arms])
-        for lr in (0.05, 0.01)
-    ]
-    panels.append(("network, η = 0.05", network, of_network))
+def _fig6(softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm]) -> Drawn:
+    """Losses above, differences to another arm below, for two steps of softmax regression and the network."""
+    panels = [(f"softmax, η = {lr}", softmax, {arm: f"{arm[3]},lr={lr}" for arm in arms}) for lr in (0.05, 0.01)]
+    panels.append(("network, η = 0.05", network, {arm: arm[4] for arm in arms if arm[4] is not None}))
     fig, axes = figure(2, 3, width=9.4, height=2.6, sharex=True)
     summaries = []
-    for (upper, lower), (title, table, own) in zip(axes.T, panels, strict=True):
+    for (upper, lower), (title, table, settings) in zip(axes.T, panels, strict=True):
         losses = rows(table, "loss", split="train", client=-1)
         curves = {
-            label: rows(losses, "loss", algorithm=method, setting=setting)[["seed", "round", "value"]]
-            for label, method, setting, *_ in own
+            arm[0]: rows(losses, "loss", algorithm=arm[2], setting=setting)[["seed", "round", "value"]]
+            for arm, setting in settings.items()
         }
         reach = 1e-9  # of the differences, without the spikes of the first rounds
-        for label, _, _, colour, line in own:
+        for label, other, _, _, _, colour, line in settings:
             summary = band(upper, curves[label], "round", label, colour, linestyle=line)
             summaries.append(summary.assign(panel=title, arm=label, shown="loss"))
-            if label in against:
-                gap = curves[label].merge(curves[against[label]], on=["seed", "round"], suffixes=("", "_other"))
+            if other:
+                gap = curves[label].merge(curves[other], on=["seed", "round"], suffixes=("", "_other"))
                 gap = gap.assign(value=gap["value"] - gap["value_other"])
                 summary = band(lower, gap, "round", label, colour, linestyle=line)
-                summaries.append(summary.assign(panel=title, arm=f"{label} − {against[label]}", shown="difference"))
+                summaries.append(summary.assign(panel=title, arm=f"{label} − {other}", shown="difference"))
                 late = summary[summary["round"] > summary["round"].max() / 4]
                 reach = max(reach, late["high"].max(), -late["low"].min())
         upper.set_title(title)
@@ -77,15 +69,12 @@ def _fig6(
 
 def smoothness(tables: Tables) -> Drawn:
     """Roughness of the training loss, for each arm and seed."""
-    found = []
-    for name, title in (("low", "low noise, β = 1e-4"), ("high", "high noise, β = 0.5")):
-        own = rows(tables[name], "roughness")
-        parts = own["setting"].str.rpartition(",lr=", expand=True)
-        found.append(own.assign(panel=title, arm=parts[0], lr=parts[2].astype(float)))
-    drawn = pd.concat(found, ignore_index=True)
+    titles = {"low": "low noise, β = 1e-4", "high": "high noise, β = 0.5"}
+    drawn = pd.concat([rows(tables[name], "roughness").assign(panel=title) for name, title in titles.items()])
     names = {"fedpd": "FedPD", "fedpd_noisy": "noise only", "fed_sgld": "SGLD"}
-    drawn["arm"] = drawn["algorithm"].map(names) + ", " + drawn["arm"]
-    drawn = drawn[["panel", "arm", "lr", "seed", "value"]]
+    setting = drawn["setting"].str.rpartition(",lr=", expand=True)
+    drawn = drawn.assign(arm=drawn["algorithm"].map(names) + ", " + setting[0], lr=setting[2].astype(float))
+    drawn = drawn[["panel", "arm", "lr", "seed", "value"]].reset_index(drop=True)
     fig, axes = figure(1, 2, width=9.0, height=2.9)
     for ax, (title, panel) in zip(axes[0], drawn.groupby("panel", sort=False), strict=True):
         arms = list(dict.fromkeys(panel["arm"]))
@@ -130,6 +119,7 @@ def sensitivity(tables: Tables) -> Drawn:
 def privacy(tables: Tables) -> Drawn:
     """ε per node after the run over the noise, and the accuracy at that noise."""
     table = tables["privacy"]
+    table = table.assign(beta=table["setting"].str.removeprefix("beta=").astype(float))
     nodes = {
         "epsilon_smallest_node": ("node with least data", RED),
         "epsilon_median_node": ("median node", BLUE),
@@ -140,13 +130,13 @@ def privacy(tables: Tables) -> Drawn:
     summaries = []
     for metric, (label, colour) in nodes.items():
         line = "--" if metric == "epsilon_each_record" else "-"
-        summary = band(axes[0, 0], _over_beta(rows(table, metric)), "beta", label, colour, linestyle=line)
+        summary = band(axes[0, 0], rows(table, metric), "beta", label, colour, linestyle=line)
         summaries.append(summary.assign(metric=metric))
     axes[0, 0].axhline(10, label="ε = 10", **PUBLISHED)
     axes[0, 0].set(yscale="log", ylabel=f"ε after the run (δ = {DELTA:g})")
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
     accuracy = final(table, "accuracy", split="test")
-    summary = band(axes[0, 1], _over_beta(accuracy), "beta", "test accuracy", BLUE, marker="o", markersize=3)
+    summary = band(axes[0, 1], accuracy, "beta", "test accuracy", BLUE, marker="o", markersize=3)
     summaries.append(summary.assign(metric="accuracy"))
     axes[0, 1].set_ylabel("test accuracy")
     both = accuracy.merge(rows(table, "epsilon_median_node"), on=["setting", "seed"], suffixes=("", "_epsilon"))
@@ -158,10 +148,6 @@ def privacy(tables: Tables) -> Drawn:
         for beta in (1e-4, 0.5):
             ax.axvline(beta, color="#999999", linewidth=0.8)
     return fig, pd.concat(summaries, ignore_index=True)
-
-
-def _over_beta(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(beta=frame["setting"].str.removeprefix("beta=").astype(float))
 
 
 def contraction(tables: Tables) -> Drawn:

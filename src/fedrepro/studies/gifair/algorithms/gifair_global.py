@@ -8,9 +8,9 @@ are positive (Lemma 3), or as `strength` itself; at λ_max or above it is refuse
 
 The server ranks by what each client last sent, F_k at the end of its local training (step 12; ranks: stale). With
 ranks: exact every client sends F_k at the server's model before each round (§2.3.3), so all of them receive the model.
-Choices: the box needs the losses of clients that were not sampled, and initial ones. Here a client counts with its last
-known loss; a group without any known loss ties with all others. The individual objective as printed lacks p_k before
-(1 + λ r_k/p_k); Lemma 3 with |A| = 1, which has it, is used.
+Choices: the box needs losses of clients that were not sampled; here a client counts with its last known loss, and a
+group without any ties with all others. The individual objective as printed lacks p_k before (1 + λ r_k/p_k); Lemma 3
+with |A| = 1, which has it, is used.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,6 @@ class GIFAIRGlobal(FedAvg):
     fraction: float = limited(0.5, lambda v: 0 <= v < 1, "λ must lie in [0, λ_max)")  # λ/λ_max
     strength: float | None = not_negative(None, "λ must not be negative")  # λ; None: fraction · λ_max
     ranks: str = one_of("stale", "stale", "exact")
-
     label: ClassVar[str] = "GIFAIR-FL-Global"
     server_only: ClassVar[frozenset[str]] = frozenset(["fraction", "strength", "ranks"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "fraction": 0.9}, {"lr": 0.1, "fraction": 0.4, "ranks": "exact"}))
@@ -47,26 +46,17 @@ class GIFAIRGlobal(FedAvg):
 
     def init(self, problem: Problem, w: Params) -> State:
         assert self.strength is not None, "resolve sets it"
-        _, group = problem.groups
-        clients = len(group)
-        return {
-            "w": w,
-            "group": group,
-            "scale": self.strength / held(problem),  # λ/(p_k |A_{s_k}|)
-            "losses": torch.zeros(clients, dtype=torch.float64),
-            "known": torch.zeros(clients, dtype=torch.bool),
-            "rank": torch.zeros(clients, dtype=torch.float64),
-        }
+        scale = self.strength / held(problem)  # λ/(p_k |A_{s_k}|)
+        return {"w": w, "scale": scale, "rank": torch.zeros_like(scale), **no_losses(problem)}
 
     def survey(self, problem: Problem, state: State) -> tuple[State, Traffic]:
         if self.ranks == "stale":
             return state, Traffic()
-        clients = list(range(len(problem.federation)))
-        losses, _ = problem.task.evaluate(state["w"], problem.federation.train, clients)
-        number = next(iter(state["w"].values()))
-        traffic = Traffic(len(clients) * tree_bytes(state["w"]), len(clients) * number.element_size())
-        known = torch.ones_like(state["known"])
-        return {**state, "exact": losses, "rank": client_ranks(losses, known, state["group"])}, traffic
+        clients, w = len(problem.federation), state["w"]
+        losses, _ = problem.task.evaluate(w, problem.federation.train, list(range(clients)))
+        traffic = Traffic(clients * tree_bytes(w), clients * next(iter(w.values())).element_size())
+        rank = client_ranks(losses, torch.ones_like(state["known"]), state["group"])
+        return {**state, "exact": losses, "rank": rank}, traffic
 
     def message(self, state: State, client: int) -> Any:
         coefficient = state["scale"][client] * state["rank"][client]
@@ -76,8 +66,7 @@ class GIFAIRGlobal(FedAvg):
         theta, coefficient = message
         w = theta.clone()
         for t, batch in enumerate(batches):
-            g = self.direction(task, w, batch, theta) * (1 + coefficient)
-            w = w.descend(g, self.step(batches, t))
+            w = w.descend(self.direction(task, w, batch, theta) * (1 + coefficient), self.step(batches, t))
         return (w, task.training_loss(w, batches)), local
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
@@ -89,7 +78,11 @@ class GIFAIRGlobal(FedAvg):
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         if round == 0:
-            yield from devices(problem)
+            groups = problem.federation.groups or [""] * len(problem.federation)
+            for split, holdings in problem.federation.splits():
+                if len(holdings) == len(groups):
+                    for k, (size, group) in enumerate(zip(holdings.sizes.tolist(), groups, strict=True)):
+                        yield Metric("samples", size, split=split, client=k, group=group)
             if (limit := lambda_max(problem)) < torch.inf and self.strength is not None:
                 yield Metric("lambda_max", limit)
                 yield Metric("lambda", self.strength)
@@ -125,13 +118,10 @@ def client_ranks(losses: Tensor, known: Tensor, group: Tensor) -> Tensor:
     return rank[group]
 
 
-def devices(problem: Problem) -> Iterator[Metric]:
-    """Number of samples of each device, with the name of its group."""
-    groups = problem.federation.groups or [""] * len(problem.federation)
-    for split, holdings in problem.federation.splits():
-        if len(holdings) == len(groups):
-            for k, (size, group) in enumerate(zip(holdings.sizes.tolist(), groups, strict=True)):
-                yield Metric("samples", size, split=split, client=k, group=group)
+def no_losses(problem: Problem) -> State:
+    """Group, last known loss and whether it is known, of each client [K]."""
+    _, group = problem.groups
+    return {"group": group, "losses": torch.zeros(len(group)).double(), "known": torch.zeros_like(group).bool()}
 
 
 def group_means(losses: Tensor, known: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,9 +1,8 @@
 """GIFAIR-FL-Per (thesis, Algorithm 2.3): the steps of GIFAIR-FL-Global, but each device keeps its own last local model.
 
 Algorithms 2.2 and 2.3 send and compute the same: 2.2 already ranks by the losses of the local models. They return θ̄
-and {θ_k}, with θ_k from the round in which device k last took part. λ = 0 is therefore FedAvg whose devices use their
-last local models. A device that never took part uses the server's. ranks: exact is refused: here the losses that the
-clients send are those of (2.5).
+and {θ_k}, with θ_k from the round in which device k last took part (never: the server's). λ = 0 is therefore FedAvg
+whose devices use their last local models. ranks: exact is refused: the losses that clients send are those of (2.5).
 """
 
 from dataclasses import dataclass

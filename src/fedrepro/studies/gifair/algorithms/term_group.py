@@ -7,13 +7,12 @@ group). L_i is the mean of the losses that the devices of the group last sent. W
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from fedrepro.algorithms.term import TERM
 from fedrepro.core.algorithm import Cohort, Problem, State, Trial
 from fedrepro.core.params import Params
-from fedrepro.studies.gifair.algorithms.gifair_global import group_means
+from fedrepro.studies.gifair.algorithms.gifair_global import group_means, no_losses
 
 
 @dataclass(frozen=True)
@@ -22,10 +21,7 @@ class TERMGroup(TERM):
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "t": 0.1}, {"lr": 0.1, "t": 0.05}))
 
     def init(self, problem: Problem, w: Params) -> State:
-        _, group = problem.groups
-        clients = len(group)
-        nothing = {"losses": torch.zeros(clients, dtype=torch.float64), "known": torch.zeros(clients, dtype=torch.bool)}
-        return {**super().init(problem, w), "group": group, **nothing}
+        return {**super().init(problem, w), **no_losses(problem)}
 
     def tilted(self, state: State, losses: Tensor, cohort: Cohort) -> tuple[State, Tensor]:
         last, known, group = state["losses"].clone(), state["known"].clone(), state["group"]

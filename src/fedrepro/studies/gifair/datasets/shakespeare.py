@@ -11,12 +11,21 @@ groups, with group [n] = 0 male, 1 female and facts["group_names"]. `samples`: t
 The thesis (ch. 2, §2.5.2) only says that 31 roles are subsampled, and 25 males and 10 females, gender from the Folger
 Shakespeare, and that male roles have more text. Ours are the 31 roles with most text, and the 25 male and 10 female
 roles with most; the table lists every role down to the smallest of these with its gender, so that the choice can be
-recomputed. MRS, of The Merry Wives of Windsor, is two women (see `plays.py`). The thesis cites q-FFL for the 31 roles,
-which samples LEAF's at random; LEAF's roles have 3,743 windows on average, ours 29,908.
+recomputed. The thesis cites q-FFL for the 31 roles, which samples LEAF's at random: 3,743 windows each, not 29,908.
 
-Symbols: as LEAF's, `\\n` and `}` among them. LEAF maps any other character to −1; this file has none, and a text that
-has one is refused.
+Plays, roles and texts follow LEAF's rules (data/shakespeare) on Project Gutenberg's #100:
+- a work starts at the line `by William Shakespeare`; its title is the nearest line above that is not blank. A work
+  with fewer than two roles is no play (the sonnets, A Lover's Complaint; LEAF cuts by line number to the same effect);
+- a speech starts at a line of two blanks, the role's name, a full stop and a blank (`  HAMLET. To be, …`). Names are
+  letters and blanks, in any case. Following lines of four blanks or more continue the speech, stage directions among
+  them. All other lines are skipped and do not end the speech;
+- The Comedy of Errors is not indented: names and continuations start in the first column, a line that starts with
+  `<` (the publisher's notice) or an `ACT …. ` heading ends the speech;
+- a role of two lines or fewer is left out; the others' texts are their lines, with runs of blanks as one blank.
+Hence names are as the file abbreviates them (HAM, FAL); a person with two names is two roles (GLOUCESTER and KING
+RICHARD of Richard III); `MRS. PAGE.` and `MRS. FORD.` of The Merry Wives of Windsor are one role, MRS.
 
+Symbols are LEAF's, `\\n` and `}` among them. LEAF maps any other character to −1; a text that has one is refused here.
 Adjacent windows share 79 characters. After a random 70/10/20 cut inside a role (`inside: shuffled`, as in the thesis
 and early LEAF) nearly all of the test text is in training windows too, which rewards memory. The honest cut is by
 place, `inside: ordered`, where only windows at the seams overlap; later LEAF cuts so, and drops 79 at the seam.
@@ -28,10 +37,12 @@ Cite: S. Caldas et al., LEAF: a benchmark for federated settings, 2018. Text: Pr
 """
 
 import csv
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,32 +51,35 @@ from fedrepro.data.dataset import Dataset, Split
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import ROOT
 from fedrepro.studies.gifair.dialogue import dialogue
-from fedrepro.studies.gifair.plays import read_roles
 
 VOCABULARY = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 WINDOW = 80
 GENDERS = ("male", "female")
 SETS = ("31", "2")
-TABLE = ROOT / "config" / "studies" / "gifair" / "shakespeare_roles.csv"
+TABLE = "config/studies/gifair/shakespeare_roles.csv"
 ALL_ROLES, ALL_WINDOWS = 1129, 4_226_158
 SPREAD = 1.53  # of the logarithm of a role's windows: √(2 ln(mean/median)) of LEAF's roles
+AUTHOR = "by William Shakespeare"
+UNINDENTED = "THE COMEDY OF ERRORS"
+LINES_AT_LEAST = 3
+SPEECH = r"([A-Za-z][A-Za-z ]*)\. (.*)"  # name and first line
+
+Play = dict[str, list[str]]  # role → its lines
 
 
-@dataclass(frozen=True)
-class Role:
-    """A row of the table. characters: of its whole text; sets: those of SETS that it is in."""
+class Role(NamedTuple):
+    """A row of the table."""
 
     play: str
     role: str
     gender: str
-    characters: int
-    sets: tuple[str, ...]
+    characters: int  # of its whole text
+    sets: tuple[str, ...]  # those of SETS that it is in
 
 
 def shakespeare(source: Source, *, roles: str = "31", samples: int = 1000) -> Dataset:
     """The real text if its file is there, else the stand-in."""
-    chosen = _chosen(roles)
-    found = source.find("shakespeare")
+    chosen, found = _chosen(roles), source.find("shakespeare")
     if found is None:
         lengths, female = _cast(chosen, source.rng)
         spoken = dialogue(source.rng, _limit(lengths, samples), female)
@@ -77,8 +91,7 @@ def shakespeare(source: Source, *, roles: str = "31", samples: int = 1000) -> Da
         texts = {f"{play}: {role}": text for (play, role), text in by_role.items()}
     kept = _limit(map(len, texts.values()), samples)
     symbols = [encode(text[:length]) for text, length in zip(texts.values(), kept, strict=True)]
-    facts = {"client_names": np.array(list(texts))}
-    group = None
+    facts, group = {"client_names": np.array(list(texts))}, None
     if str(roles) == "2":
         group = np.array([GENDERS.index(role.gender) for role in chosen], dtype=np.uint8)
         facts["group_names"] = np.array(GENDERS)
@@ -92,7 +105,7 @@ def shakespeare_size(roles: str = "31", samples: int = 1000, **_: object) -> tup
     return len(lengths), sum(length - WINDOW for length in _limit(lengths, samples))
 
 
-def read_table(path: Path = TABLE) -> list[Role]:
+def read_table(path: Path = ROOT / TABLE) -> list[Role]:
     """The rows of the table, the role with most text first."""
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -102,10 +115,8 @@ def read_table(path: Path = TABLE) -> list[Role]:
         raise UserError(f"{path}: each row needs play, role, gender, characters (a number) and sets") from None
     for row in table:
         if row.gender not in GENDERS or not set(row.sets) <= set(SETS):
-            raise UserError(
-                f"{path}: {row.role} of '{row.play}': gender is one of {GENDERS}, sets of {SETS}: "
-                f"'{row.gender}', '{' '.join(row.sets)}'"
-            )
+            found = f"'{row.gender}', '{' '.join(row.sets)}'"
+            raise UserError(f"{path}: {row.role} of '{row.play}': gender is one of {GENDERS}, sets of {SETS}: {found}")
     return table
 
 
@@ -113,7 +124,7 @@ def select(spoken: Mapping[tuple[str, str], str], chosen: Sequence[Role], path: 
     """The chosen roles' texts, in the order of the table; their lengths must be the table's."""
     texts = {}
     for row in chosen:
-        name = f"{path}: {row.role} of '{row.play}', listed in {TABLE.name},"
+        name = f"{path}: {row.role} of '{row.play}', listed in shakespeare_roles.csv,"
         text = spoken.get((row.play, row.role))
         if text is None:
             raise UserError(f"{name} does not speak in this text")
@@ -133,6 +144,49 @@ def long_enough(spoken: Mapping[tuple[str, str], str], path: Path) -> dict[tuple
     return texts
 
 
+def read_roles(path: Path) -> dict[tuple[str, str], str]:
+    """(play, role) → text, in the order in which the roles first speak."""
+    try:
+        plays = split_plays(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}") from None
+    if not plays:
+        raise UserError(f"{path}: no play found: no line '{AUTHOR}' is followed by speeches of two roles")
+    return {
+        (title, role): re.sub("  +", " ", " ".join([*lines, ""]))
+        for title, roles in plays
+        for role, lines in roles.items()
+        if len(lines) >= LINES_AT_LEAST
+    }
+
+
+def split_plays(text: str) -> list[tuple[str, Play]]:
+    """Every work with at least two roles: its title, and each role's lines."""
+    lines = text.splitlines()
+    starts = [i for i, line in enumerate(lines) if line.strip() == AUTHOR]
+    works = []
+    for start, end in pairwise([*starts, len(lines)]):
+        title = next((line.strip() for line in reversed(lines[:start]) if line.strip()), "")
+        works.append((title, _roles(lines[start + 1 : end], indented=title != UNINDENTED)))
+    return [(title, roles) for title, roles in works if len(roles) > 1]
+
+
+def _roles(lines: list[str], indented: bool) -> Play:
+    speech, further = re.compile(("  " if indented else "") + SPEECH), "    " if indented else ""
+    roles: Play = {}
+    speaker = None
+    for line in lines:
+        match = speech.match(line)
+        if not indented and (line.startswith("<") or (match and match[1].upper().startswith("ACT "))):
+            speaker = None
+        elif match:
+            speaker = match[1].upper()
+            roles.setdefault(speaker, []).append(match[2])
+        elif speaker is not None and line.startswith(further):
+            roles[speaker].append(line.removeprefix(further))
+    return roles
+
+
 def encode(text: str) -> np.ndarray:
     """Symbols [characters] uint8; their numbers are places in VOCABULARY."""
     outside = sorted(set(text) - set(VOCABULARY))
@@ -145,11 +199,10 @@ def encode(text: str) -> np.ndarray:
 
 def windows(texts: Sequence[np.ndarray], group: np.ndarray | None = None) -> Split:
     """Every window of every role (group [roles]), by its start in the concatenated texts."""
-    x = np.concatenate(texts)
-    ends = np.cumsum([len(text) for text in texts])
-    counts = np.array([len(text) - WINDOW for text in texts])
-    first = np.concatenate([np.arange(end - n - WINDOW, end - WINDOW) for n, end in zip(counts, ends, strict=True)])
-    start = first.astype(np.int32)
+    x, lengths = np.concatenate(texts), np.array([len(text) for text in texts])
+    ends, counts = np.cumsum(lengths), lengths - WINDOW
+    starts = [np.arange(end - n, end - WINDOW) for n, end in zip(lengths, ends, strict=True)]
+    start = np.concatenate(starts).astype(np.int32)
     client = np.repeat(np.arange(len(texts), dtype=np.int16), counts)
     return Split(x, x[start + WINDOW], client, None if group is None else group[client], start, WINDOW)
 
@@ -165,8 +218,7 @@ def _cast(chosen: Sequence[Role], rng: np.random.Generator | None = None) -> tup
     """Number of characters of each role of the stand-in, and whether it is female."""
     if chosen:
         return [row.characters for row in chosen], [row.gender == "female" for row in chosen]
-    law = NormalDist(sigma=SPREAD)
-    shape = np.exp([law.inv_cdf((i + 0.5) / ALL_ROLES) for i in range(ALL_ROLES)])
+    shape = np.exp([NormalDist(sigma=SPREAD).inv_cdf((i + 0.5) / ALL_ROLES) for i in range(ALL_ROLES)])
     counts = np.ceil(ALL_WINDOWS * shape / shape.sum()).astype(int)
     female = np.zeros(ALL_ROLES, dtype=bool) if rng is None else rng.random(ALL_ROLES) < 10 / 35
     return (counts + WINDOW).tolist(), female.tolist()
@@ -180,10 +232,5 @@ def _limit(lengths: Iterable[int], samples: int) -> list[int]:
 
 
 DATASET = Entry(
-    shakespeare,
-    seeded=False,
-    size=shakespeare_size,
-    files="shakespeare",
-    reads=("config/studies/gifair/shakespeare_roles.csv",),
-    example={"samples": 40},
+    shakespeare, seeded=False, size=shakespeare_size, files="shakespeare", reads=(TABLE,), example={"samples": 40}
 )

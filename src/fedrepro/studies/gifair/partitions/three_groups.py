@@ -19,13 +19,8 @@ from fedrepro.data.dataset import Dataset
 from fedrepro.errors import UserError
 
 KINDS = {"digits": range(10), "capitals": range(10, 36), "small letters": range(36, 62)}
-GROUPS = {
-    "capital": ("digits", "capitals"),
-    "lowercase": ("digits", "small letters"),
-    "mixed": ("digits", "capitals", "small letters"),
-}
-IMAGES = (800, 1000, 600)
-DEVICES = (60, 100, 40)
+GROUPS = {"capital": ("digits", "capitals"), "lowercase": ("digits", "small letters"), "mixed": tuple(KINDS)}
+IMAGES, DEVICES = (800, 1000, 600), (60, 100, 40)
 MEAN = 860  # images per device, over the table's 200 devices
 
 EXAMPLES = {"emnist": {"clients": 10, "samples": 43}}
@@ -33,9 +28,7 @@ EXAMPLES = {"emnist": {"clients": 10, "samples": 43}}
 
 def three_groups(dataset: Dataset, rng: np.random.Generator, *, clients: int = 200, samples: int = MEAN) -> Assignment:
     """clients: of all groups, shared as 60 : 100 : 40. samples: mean per client, in the groups as 800 : 1000 : 600.
-
-    The defaults are the table's. Images left over are not used; the data set's own test set is global.
-    """
+    Images left over are not used; the data set's own test set is global."""
     labels = class_labels(dataset, "three_groups")
     if dataset.outputs != 62:
         raise UserError(f"three_groups: needs the 62 digits and letters of EMNIST; this data has {dataset.outputs}")

@@ -27,8 +27,8 @@ class FedSGDScaled(FedSGD):
         return {"w": w, "step": 0.0}
 
     def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
-        first = next(iter(batches))
-        return (self.mean_gradient(task, message, batches), task.loss(message, first).detach()), local
+        loss = task.loss(message, next(iter(batches))).detach()
+        return (self.mean_gradient(task, message, batches), loss), local
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         gradients, losses = zip(*uploads, strict=True)

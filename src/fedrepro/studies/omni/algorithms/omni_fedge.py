@@ -32,7 +32,6 @@ class OmniFedge(Algorithm):
     head_steps: int = limited(1, lambda v: v >= 1, "at least one step is needed")
     floor: float = positive(1e-3, "must be positive, or ω has no bound")
     weights: str = one_of("bayes", "bayes", "ones")  # bayes: ω = 1/L; ones: ω = 1
-
     exchanges: ClassVar[int] = 3
     server_only: ClassVar[frozenset[str]] = frozenset(["lr", "floor", "weights"])
     trial: ClassVar[Trial] = Trial(
@@ -54,43 +53,35 @@ class OmniFedge(Algorithm):
 
     def message(self, state: State, client: int) -> Any:
         heads, shared = state["heads"], state["shared"]
-        match state["exchange"]:
-            case 0:
-                return shared, Params({k: v[client] for k, v in heads.items()})
-            case 1:
-                return shared, heads
-            case _:
-                return shared, heads, state["omega"][:, client].to(next(iter(shared.values())))
+        if state["exchange"] == 0:
+            return shared, Params({k: v[client] for k, v in heads.items()})
+        omega = state["omega"][:, client].to(next(iter(shared.values())))
+        return (shared, heads) if state["exchange"] == 1 else (shared, heads, omega)
 
     def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         shared, heads, *omega = message
         mine = list(batches)
-        match batches.exchange:
-            case 0:
-                head = heads.clone()
-                for batch in mine[: self.head_steps]:
-                    g = task.gradient(Params({**shared, **head}), batch, of=list(head))
-                    head = head.descend(g, self.head_lr)
-                return head, local
-            case 1:
-                return losses(task, shared, heads, mine[self.head_steps]), local
-            case _:
-                batch = mine[self.head_steps + 1]
-                return shared_gradient(task, shared, heads, omega[0], batch), local
+        if batches.exchange == 0:
+            head = heads.clone()
+            for batch in mine[: self.head_steps]:
+                g = task.gradient(Params({**shared, **head}), batch, of=list(head))
+                head = head.descend(g, self.head_lr)
+            return head, local
+        if batches.exchange == 1:
+            return losses(task, shared, heads, mine[self.head_steps]), local
+        return shared_gradient(task, shared, heads, omega[0], mine[self.head_steps + 1]), local
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         nodes = len(state["omega"])
         if len(cohort.clients) != nodes:
             raise UserError("OmniFedge: every node takes part in every round (participation.clients: all)")
-        match state["exchange"]:
-            case 0:
-                return {**state, "heads": uploads.stack(), "exchange": 1}
-            case 1:
-                found = uploads.stack().to("cpu", torch.float64).T.contiguous()  # [head, node]
-                return {**state, "losses": found, "omega": self.omega(found), "exchange": 2}
-            case _:
-                total = weighted_sum(uploads, [1 / nodes] * nodes)
-                return {**state, "shared": state["shared"].add(total, alpha=-self.lr), "exchange": 0}
+        if state["exchange"] == 0:
+            return {**state, "heads": uploads.stack(), "exchange": 1}
+        if state["exchange"] == 1:
+            found = uploads.stack().to("cpu", torch.float64).T.contiguous()  # [head, node]
+            return {**state, "losses": found, "omega": self.omega(found), "exchange": 2}
+        total = weighted_sum(uploads, [1 / nodes] * nodes)
+        return {**state, "shared": state["shared"].add(total, alpha=-self.lr), "exchange": 0}
 
     def omega(self, losses: Tensor) -> Tensor:
         """ω*, the minimiser of (2) in ω for given losses [head, node]."""
@@ -125,20 +116,15 @@ def shared_gradient(task: Task, shared: Params, heads: Params, omega: Tensor, ba
 
 
 def weighing(problem: Problem, state: State, round: int) -> Iterator[Metric]:
-    """Before the first round, sizes and overlaps of the nodes; then ω and its losses."""
-    if round == 0:
-        yield from nodes(problem)
-    else:
+    """Before the first round, the nodes' numbers of samples and the overlap of each two nodes' labels,
+    Σ_c min(p_i(c), p_j(c)); then ω and its losses."""
+    if round:
         yield from pairs("omega", state["omega"])
         yield from pairs("cross_loss", state["losses"])
-
-
-def nodes(problem: Problem) -> Iterator[Metric]:
-    """Number of samples of each node, and the overlap of two nodes' labels: Σ_c min(p_i(c), p_j(c))."""
+        return
     for split_name, holdings in problem.federation.splits():
         for k, size in enumerate(holdings.sizes.tolist()):
             yield Metric("samples", size, split=split_name, client=k)
-    train = problem.federation.train
-    counts = train.class_counts().double()
+    counts = problem.federation.train.class_counts().double()
     shares = counts / counts.sum(1, keepdim=True)
     yield from pairs("overlap", torch.minimum(shares[:, None], shares[None]).sum(-1))

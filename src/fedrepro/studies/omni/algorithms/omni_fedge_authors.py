@@ -7,8 +7,8 @@
 - no minimisation over the head: a step on the shared part, then one on the head, each against Σ_j ω_ij ∇L_j(w_i),
   without the 1/N of Algorithm 1.
 
-A round is three exchanges: losses of all models on each node's batch; gradients of the shared part; gradients of the
-heads at the new shared part. Each uses the next mini-batch.
+A round is three exchanges, each with the next mini-batch: losses of all models on each node's batch; gradients of the
+shared part; gradients of the heads at the new shared part.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,6 @@ SMALLEST = 1e-4
 @dataclass(frozen=True)
 class OmniFedgeAuthors(Algorithm):
     lr: float = positive(0.02, "the step must be positive")
-
     exchanges: ClassVar[int] = 3
     server_only: ClassVar[frozenset[str]] = frozenset(["lr"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}), cases=("mlp, five steps",), gradients=12)
@@ -45,13 +44,9 @@ class OmniFedgeAuthors(Algorithm):
         nodes = len(problem.federation)
         models = [problem.initial(k) for k in range(nodes)] if problem.initial else [w] * nodes
         split(problem.task, w)  # an error here rather than in the first round
+        stacked = Params({k: torch.stack([m[k] for m in models]) for k in w})
         omega = torch.full((nodes, nodes), 1 / nodes, dtype=torch.float64)
-        return {
-            "models": Params({k: torch.stack([m[k] for m in models]) for k in w}),
-            "omega": omega,
-            "losses": torch.ones_like(omega),
-            "exchange": 0,
-        }
+        return {"models": stacked, "omega": omega, "losses": torch.ones_like(omega), "exchange": 0}
 
     def message(self, state: State, client: int) -> Any:
         return state["models"]

@@ -28,17 +28,9 @@ class FedAvgMatched(FedAvg):
 
     def step(self, batches: Batches, t: int) -> Any:
         length = self.rounds * batches.epochs
-        step = super().step(batches, t) * self.mean_factor(batches.epochs)
+        terms = length if self.count == "epochs" else self.rounds
+        step = super().step(batches, t) * (sum(1 / n for n in range(1, terms + 1)) / terms)  # ā
         if self.shape == "constant":
             return step
         n = batches.round * batches.epochs + batches.epoch(t)
         return step * (1 + math.cos(math.pi * (n + 0.5) / length))
-
-    def mean_factor(self, epochs: int) -> float:
-        """ā/a."""
-        return harmonic(self.rounds * epochs) if self.count == "epochs" else harmonic(self.rounds)
-
-
-def harmonic(terms: int) -> float:
-    """The mean of 1, ½, …, 1/terms."""
-    return sum(1 / n for n in range(1, terms + 1)) / terms

@@ -1,8 +1,7 @@
 """Stochastic approximation on least squares, recorded for a comparison with the ODE of paper 000, eq. (6).
 
 After every round it records the averaged iterate w̄_{nN} (31) and its time T_n = Σ_{k ≤ nN} a_k (35); before the first,
-H and b of h(w) = b − Hw, the means of the clients' XᵀX/n and Xᵀy/n. n counts gradient steps, as in eq. (3);
-`fedrepro.studies.sa.measures` solves the ODE.
+H and b of h(w) = b − Hw, the means of the clients' XᵀX/n and Xᵀy/n. The study's measures solve the ODE.
 """
 
 from collections.abc import Iterator

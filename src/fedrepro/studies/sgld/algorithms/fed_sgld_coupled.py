@@ -1,11 +1,10 @@
 """Federated SGLD twice, from two starts, with the same mini-batches and the same noise: a synchronous coupling.
 
 By Theorem 5.2 ("SGLD for noise-intrinsic federated learning") the laws of (x_i, x₀, λ_i) from any two starts approach
-each other exponentially in a Wasserstein distance. The mean distance of two coupled runs bounds such a distance from
-above, so it can show the contraction (the paper's proof reflects the noise instead, and has its own metric).
-
-The second run starts at −twin·w₀, its duals at 0; `twin` = 0: no second run. Recorded each round: ‖x₀ − x₀'‖, ‖λ − λ'‖
-over all nodes, and `distance`, √(N·‖x₀ − x₀'‖² + ‖λ − λ'‖²/γ²). The first run is evaluated and stored.
+each other exponentially in a Wasserstein distance, which the mean distance of two coupled runs bounds from above (the
+paper's proof reflects the noise instead, and has its own metric). The second run starts at −twin·w₀, its duals at 0;
+`twin` = 0: no second run. Recorded each round: ‖x₀ − x₀'‖, ‖λ − λ'‖ over all nodes, and `distance`,
+√(N·‖x₀ − x₀'‖² + ‖λ − λ'‖²/γ²). The first run is evaluated and stored.
 """
 
 import math
@@ -23,7 +22,6 @@ from fedrepro.studies.sgld.algorithms.fed_sgld import FedSGLD
 @dataclass(frozen=True)
 class FedSGLDCoupled(FedSGLD):
     twin: float = 0.0
-
     server_only = FedSGLD.server_only | {"twin"}
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "beta": 0.01, "burn_in": 1}, {"lr": 0.1, "clip": 2.0}))
 
@@ -39,9 +37,9 @@ class FedSGLDCoupled(FedSGLD):
         return [local, super().init_client(problem, client, w * -self.twin)] if self.twin else local
 
     def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
-        if isinstance(message, Params):
-            return super().client_update(task, message, local, batches)
         update = super().client_update
+        if isinstance(message, Params):
+            return update(task, message, local, batches)
         results = [update(task, x0, own, batches) for x0, own in zip(message, local, strict=True)]
         return [upload for upload, _ in results], [own for _, own in results]
 

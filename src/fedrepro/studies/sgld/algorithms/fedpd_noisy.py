@@ -24,8 +24,7 @@ class FedPDNoisy(FedPD):
     clip: float = positive(10.0, "the norm must be positive (infinite: no clipping)")  # C
     burn_in: int = not_negative(0)  # Q₀
     decay: float = limited(0.0, lambda v: 0 <= v < 1, "must lie in [0, 1): 0 for fixed steps, 1/3 in Algorithm 2")
-    account: bool = False  # record the inputs of the privacy account (fedrepro.studies.sgld.privacy)
-
+    account: bool = False  # record the inputs of the privacy account (fedrepro.studies.sgld.measures)
     noisy = True
     server_only = FedPD.server_only | {"account"}
     trial: ClassVar[Trial] = Trial(
