@@ -3,12 +3,14 @@
 Shapes: train x [n, 1] = cycle (1, 2, … in every engine), y [n, 21] = the sensors, or [n, chosen] with `sensors`, or [n]
 for one sensor; client [n] = engine − 1. n = 20,631, engine after engine in the order of time. Everything is raw:
 scaling needs the rows a study trains on. `facts`: numbers and names of the sensors. The file's 26 columns are engine,
-cycle, three settings and 21 sensors. In FD001 the sensors 1, 5, 10, 16, 18 and 19 never change, and 6 takes two values.
+cycle, three settings and 21 sensors (sensor s is column s + 5). In FD001 the sensors 1, 5, 10, 16, 18 and 19 never
+change, and 6 takes two values.
 
-Only train_FD001.txt is read. The thesis "Federated Data Analytics" (2023) predicts signals, not lives: §3.6.2 trains
-on the first 60 % of each of 100 engines' series and tests on the rest (polynomials of degree 6; sensors 2, 3, 7, 8; its
+Only train_FD001.txt is read. The thesis "Federated Data Analytics" (2023) predicts signals, not lives: §3.6.2 trains on
+the first 60 % of each of 100 engines' series and tests on the rest (polynomials of degree 6; sensors 2, 3, 7, 8; its
 "24 sensors" are these 21 and the three settings); §C.3 takes 60 engines for training and 40 for testing, with series
-cut in halves at random (sensors 2 and 7). Both cut series that run to failure; those of test_FD001.txt stop earlier.
+cut in halves at random and standardised per engine (sensors 2 and 7). Both cut series that run to failure; those of
+test_FD001.txt stop earlier.
 
 Cite: A. Saxena, K. Goebel, Turbofan engine degradation simulation data set, NASA Prognostics Data Repository, 2008;
 A. Saxena, K. Goebel, D. Simon, N. Eklund, Damage propagation modeling for aircraft engine run-to-failure simulation,
