@@ -54,6 +54,11 @@ def iqr(seconds: Sequence[float]) -> float:
     return three - quarter
 
 
+def middle(seconds: Sequence[float]) -> dict[str, float]:
+    """The columns of a median with its spread."""
+    return {"median_s": statistics.median(seconds), "iqr_s": iqr(seconds)}
+
+
 def write_figure(name: str, drawn: Figure) -> None:
     """The figure as results/bench/<name>.svg and .png."""
     from fedrepro.report.plotting import save  # here: parts that only measure need no matplotlib

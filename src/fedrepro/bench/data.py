@@ -25,13 +25,8 @@ def measure(name: str, mode: str, folders: tuple[Path, ...]) -> dict[str, Any]:
     begin = time.perf_counter()
     data = parts.dataset(name).load(Source(streams.generator(name, -1, "data"), mode, folders), **parameters)
     seconds = time.perf_counter() - begin
-    return {
-        "data": name,
-        "kind": data.kind,
-        "samples": len(data.train),
-        "seconds": seconds,
-        "peak_mb": round(peak_memory_mb()),
-    }
+    about = {"data": name, "kind": data.kind, "samples": len(data.train)}
+    return {**about, "seconds": seconds, "peak_mb": round(peak_memory_mb())}
 
 
 def main(arguments: list[str]) -> int:

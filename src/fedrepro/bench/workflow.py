@@ -5,7 +5,6 @@ One line per rule: its jobs, their seconds, and these as a share of the time of 
 the last one's end. The workflow's own cost is idle time, and training outside its rounds (start, reading, writing).
 """
 
-import csv
 import os
 import sys
 from collections import defaultdict
@@ -17,27 +16,22 @@ from fedrepro.bench.common import write
 from fedrepro.errors import UserError
 from fedrepro.files import read_json
 
-TRAINING = "train_algorithm"
-
 
 def measure(results: Path, cores: int) -> tuple[pd.DataFrame, float]:
     """(one row per rule, seconds from the first job's start to the last one's end)."""
     seconds: dict[str, list[float]] = defaultdict(list)
     begin, end = float("inf"), 0.0
     for path in (results / "benchmarks").rglob("*.tsv"):
-        with path.open(newline="") as file:
-            took = float(next(csv.DictReader(file, delimiter="\t"))["s"])
-        finished = path.stat().st_mtime
+        took, finished = float(pd.read_csv(path, sep="\t")["s"].iloc[0]), path.stat().st_mtime
         seconds[path.relative_to(results / "benchmarks").parts[0].removesuffix(".tsv")].append(took)
         begin, end = min(begin, finished - took), max(end, finished)
     if not seconds:
         raise UserError(f"{results}: no benchmark of a job: run `make reproduce` first")
     wall = end - begin
     rounds = [read_json(path)["seconds"] for path in results.glob("runs/**/*.json")]
-    rows = [(rule, len(took), sum(took)) for rule, took in seconds.items()]
-    rows.sort(key=lambda row: -row[2])
+    rows = sorted(((rule, len(took), sum(took)) for rule, took in seconds.items()), key=lambda row: -row[2])
     rows += [
-        (f"{TRAINING}: its rounds alone", len(rounds), sum(rounds)),
+        ("train_algorithm: its rounds alone", len(rounds), sum(rounds)),
         ("no job", 0, cores * wall - sum(sum(took) for took in seconds.values())),
         ("all but training's rounds", 0, cores * wall - sum(rounds)),
     ]

@@ -30,8 +30,7 @@ from fedrepro.errors import UserError, nearest
 from fedrepro.files import ROOT, read_yaml
 
 CONFIG = ROOT / "config"
-#: seconds since the last line of its log for which a job counts as running
-ALIVE = 120.0
+ALIVE = 120.0  # seconds since the last line of its log for which a job counts as running
 LOG_LINES = 5
 
 
@@ -57,16 +56,15 @@ def main(arguments: list[str] | None = None) -> int:
                 lines = list_all(given.what)
             case "show" if given.config:
                 lines = show_config(given.name, given.scale)
+            case "show" if given.scale:
+                raise UserError("--scale is possible with --config only")
             case "show":
-                if given.scale:
-                    raise UserError("--scale is possible with --config only")
                 lines = show(given.name, given.folder)
             case "status":
                 lines = tell_status(given.study, given.folder)
             case _:
                 lines = why(given.claim, given.folder)
-        for line in lines:
-            sys.stdout.write(line + "\n")
+        sys.stdout.writelines(f"{line}\n" for line in lines)
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
@@ -76,12 +74,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def list_all(what: str | None) -> Iterator[str]:
-    for name in [what] if what else ("studies", "artefacts", "algorithms", "datasets"):
+    for name in [what] if what else LISTS:
         yield f"{name}:"
         rows = list(LISTS[name]())
         width = max((len(first) for first, _ in rows), default=0)
+        room = max(20, _width() - width - 4)
         for first, rest in rows:
-            yield f"  {first:<{width}}  {_cut(rest, width + 4)}"
+            yield f"  {first:<{width}}  {rest if len(rest) <= room else f'{rest[: room - 1]}…'}"
         yield ""
 
 
@@ -126,8 +125,7 @@ def show(artefact: str, folder: Path | None) -> Iterator[str]:
     if artefact not in known:
         raise UserError(f"artefact '{artefact}' is unknown{nearest(artefact, known)}")
     results = _folder_with(f"artefacts/{artefact}.json", folder, artefact)
-    base = results / "artefacts" / artefact
-    about = read_json(base.with_suffix(".json"))
+    about = read_json((base := results / "artefacts" / artefact).with_suffix(".json"))
     yield f"{about['title']} ({about['source']})"
     yield f"scale {about['scale']} · data: {', '.join(about['data']) or 'none'} · {about['seeds']} seeds"
     yield ""
@@ -149,8 +147,7 @@ def show_config(experiment: str, scale: str | None) -> Iterator[str]:
     tree = find_experiment(CONFIG, experiment).tree
     rows = list(_settings(scaled(tree, scale) if scale else tree))
     width = min(max(len(setting) for setting, _ in rows), 80)
-    for setting, place in rows:
-        yield f"{setting:<{width}}  {place}".rstrip()
+    yield from (f"{setting:<{width}}  {place}".rstrip() for setting, place in rows)
 
 
 def _settings(node: Located, indent: str = "") -> Iterator[tuple[str, str]]:
@@ -162,9 +159,6 @@ def _settings(node: Located, indent: str = "") -> Iterator[tuple[str, str]]:
             place = child.places[0]
             file = place.file.relative_to(ROOT) if place.file.is_relative_to(ROOT) else place.file
             yield f"{indent}{key}: {child.written() or '{}'}", f"{file}:{place.line}"
-
-
-# -- status ----------------------------------------------------------------------------------------------------
 
 
 def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
@@ -196,14 +190,12 @@ def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
 
 
 def _training_states(results: Path, experiments: Iterable[Any], troubles: list[str]) -> dict[str, int]:
-    states = {"done": 0, "running": 0, "failed": 0, "stopped": 0, "waiting": 0}
-    for e in experiments:
-        for algorithm, shard in e.jobs():
-            job = f"{e.id}/{algorithm}/{shard}"
-            state, last = _training_state(results, job)
-            states[state] += 1
-            if state not in ("done", "waiting"):
-                troubles += [f"  {state}: {job}", *(f"    {line}" for line in last)]
+    states = dict.fromkeys(("done", "running", "failed", "stopped", "waiting"), 0)
+    for job in (f"{e.id}/{algorithm}/{shard}" for e in experiments for algorithm, shard in e.jobs()):
+        state, last = _training_state(results, job)
+        states[state] += 1
+        if state not in ("done", "waiting"):
+            troubles += [f"  {state}: {job}", *(f"    {line}" for line in last)]
     return states
 
 
@@ -233,7 +225,7 @@ def why(claim: str, folder: Path | None) -> Iterator[str]:
         hint = nearest(name, entries) if name else f"; {study} has: {', '.join(sorted(entries))}"
         raise UserError(f"claim '{claim}' is unknown{hint}")
     results = _folder_with(f"ledgers/{study}.csv", folder, f"the ledger of {study}")
-    ledger = pd.read_csv(results / "ledgers" / f"{study}.csv", keep_default_na=False, dtype=str)
+    ledger = pd.read_csv(path := results / "ledgers" / f"{study}.csv", keep_default_na=False, dtype=str)
     row = ledger[ledger["claim"] == claim].iloc[0]
     yield f"{claim} ({row.source}): {row.verdict}"
     for text in (row.statement, f"because: {row.reason}"):
@@ -241,12 +233,10 @@ def why(claim: str, folder: Path | None) -> Iterator[str]:
     interval = f" [{row.ci_low}, {row.ci_high}]" if row.ci_low else ""
     numbers = f"published {row.published or '–'} · ours {row.ours or '–'}{interval}"
     yield f"  {numbers} · {row.seeds or 0} seeds · {row.scale}"
-    ledger_path = _shown(results / "ledgers" / study)
-    yield f"  rule: kind {row.kind} in config/studies/{study}/claims.yaml, verdict in {ledger_path}.csv"
+    yield f"  rule: kind {row.kind} in config/studies/{study}/claims.yaml, verdict in {_shown(path)}"
     shown: set[str] = set()
     for experiment, algorithm in sorted(set(quantities_of(entries[name]))):
-        pattern = f"runs/{study}/{experiment}/{algorithm or '*'}/*.json"
-        for path in sorted(results.glob(pattern)):
+        for path in sorted(results.glob(f"runs/{study}/{experiment}/{algorithm or '*'}/*.json")):
             run = read_json(path)
             yield f"run {path.relative_to(results)}"
             yield f"  seeds {run['shard']} · {run['seconds']} s · commit {run['commit'][:12]}"
@@ -279,11 +269,6 @@ def _shown(path: Path) -> str:
 
 def _width() -> int:
     return shutil.get_terminal_size((100, 24)).columns
-
-
-def _cut(text: str, used: int) -> str:
-    room = max(20, _width() - used)
-    return text if len(text) <= room else text[: room - 1] + "…"
 
 
 if __name__ == "__main__":

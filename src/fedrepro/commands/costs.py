@@ -34,16 +34,11 @@ GPU_START = 10.0  # seconds: importing torch, the first kernels, data to the dev
 SAMPLE_BYTES = 3_100.0  # of an unprepared data set: a colour picture of 32 × 32
 EVALUATION_BYTES = 400.0  # before the first run: about ten compressed numbers per run and evaluated round
 #: data sets that networks are trained on → (shape of a sample, outputs); a text's sample is its window
-SHAPES = {
-    "cifar10": ((3, 32, 32), 10),
-    "cifar100": ((3, 32, 32), 100),
-    "emnist": ((1, 28, 28), 62),
-    "fashion_mnist": ((1, 28, 28), 10),
-    "femnist": ((1, 28, 28), 62),
-    "mnist": ((1, 28, 28), 10),
-    "mnist5k": ((1, 28, 28), 10),
+SHAPES: dict[str, tuple[tuple[int, ...], int]] = {
+    **dict.fromkeys(("fashion_mnist", "mnist", "mnist5k"), ((1, 28, 28), 10)),
+    **dict.fromkeys(("emnist", "femnist"), ((1, 28, 28), 62)),
+    **{"cifar10": ((3, 32, 32), 10), "cifar100": ((3, 32, 32), 100), "stl10": ((3, 96, 96), 10)},
     "shakespeare": ((80,), 80),
-    "stl10": ((3, 96, 96), 10),
 }
 COUNTED_WINDOW = 8  # symbols of a text that are counted: all cost the same
 ARTEFACT_BYTES = 0.5e6  # four files
@@ -123,22 +118,19 @@ class Sizes:
         for manifest in results.glob("*/runs/*/*/*/*.json"):
             run, file = read_json(manifest), manifest.with_suffix(".parquet")
             if file.exists() and "config" in run:
-                e = experiment_of(run, manifest)
-                count = _evaluations(e, run["algorithm"], len(run["seeds"]))
+                count = _evaluations(experiment_of(run, manifest), run["algorithm"], len(run["seeds"]))
                 evaluation[run["experiment"], run["algorithm"]] = file.stat().st_size / count
         return cls(sample, evaluation)
 
     def run(self, e: Experiment, algorithm: str, seeds: int) -> float:
-        each = self.evaluation.get((e.id, algorithm), EVALUATION_BYTES)
-        return each * _evaluations(e, algorithm, seeds)
+        return self.evaluation.get((e.id, algorithm), EVALUATION_BYTES) * _evaluations(e, algorithm, seeds)
 
     def data(self, experiments: Iterable[Experiment]) -> float:
         """Bytes of all data sets; those that differ by seed count once per seed."""
         bytes_of: dict[str, float] = {}
         for e in experiments:
-            _, total = size_of(e)
             name = e.spec["dataset"]["name"]
-            each = total * self.sample.get(name, SAMPLE_BYTES)
+            each = size_of(e)[1] * self.sample.get(name, SAMPLE_BYTES)
             seeds = e.spec["seeds"] if parts.dataset(name).seeded else 1
             bytes_of[e.dataset_id] = max(bytes_of.get(e.dataset_id, 0.0), each * seeds)
         return sum(bytes_of.values())

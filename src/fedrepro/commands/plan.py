@@ -70,8 +70,7 @@ def gradient_steps(e: Experiment, algorithm: str, seeds: int) -> int:
     """Rounds × clients per round × local steps × settings × seeds; 0 for a method without rounds."""
     if not parts.algorithm(e.methods(algorithm)[0]).iterative:  # all methods of a job agree in this
         return 0
-    clients = _clients(e)
-    asked = e.spec["participation"]["clients"]
+    clients, asked = _clients(e), e.spec["participation"]["clients"]
     taking_part = clients if asked == "all" else min(asked, clients)
     steps, _ = LocalWork.from_spec(e.spec["local"]).steps_for(client_samples(e))
     return e.spec["rounds"] * taking_part * steps * len(e.settings(algorithm)) * seeds
@@ -111,10 +110,8 @@ def _paces(results: Path) -> dict[tuple[str, str], Known]:
         run = read_json(path)
         if run["resumed_from"] is None and (run["seconds"] > TELLING or not run["gradient_steps"]):
             e = costs.experiment_of(run, path)
-            runs = len(run["seeds"]) * len(e.settings(run["algorithm"]))
-            flops = costs.step_flops(e, client_samples(e))
-            found = Known(run["seconds"], run["gradient_steps"], runs, flops)
-            key = (e.id, run["algorithm"])
+            runs, flops = len(run["seeds"]) * len(e.settings(run["algorithm"])), costs.step_flops(e, client_samples(e))
+            found, key = Known(run["seconds"], run["gradient_steps"], runs, flops), (e.id, run["algorithm"])
             largest[key] = max(found, largest.get(key, found), key=lambda known: (known.steps, known.runs))
     return largest
 
@@ -132,20 +129,15 @@ def describe(layout: Layout, cores: int) -> str:
         known = "" if j.measured else " (never ran here: a guess)"
         lines.append(f"{j.experiment:<28}{j.algorithm:<20}{j.seeds:>6}{j.steps:>16,}{_time(j.seconds):>10}{known}")
     shards = {(e.dataset_id, s) for e in experiments for s in e.shards()}
-    counts = {
-        "data": 2 * len(shards),
-        "collect": len(experiments),
-        "render": len(layout.chosen),
-        "notebook": len(layout.whole_studies),
-        "judge and report": len(layout.whole_studies) + 2,
-    }
-    others = sum(OTHER_JOBS[name] * count for name, count in counts.items())
-    work = sum(j.seconds for j in jobs) + others
+    studies = len(layout.whole_studies)
+    counts = {"data": 2 * len(shards), "collect": len(experiments), "render": len(layout.chosen)}
+    counts |= {"notebook": studies, "judge and report": studies + 2}
+    work = sum(j.seconds for j in jobs) + sum(OTHER_JOBS[name] * count for name, count in counts.items())
     longest = max((j.seconds for j in jobs), default=0.0)
     total = len(jobs) + sum(counts.values())
     gpu_hours = sum(j.gpu_seconds for j in jobs) / 3600
     room = costs.Sizes.found(Path(layout.results).parent).data(experiments) + sum(j.bytes for j in jobs)
-    room += costs.ARTEFACT_BYTES * len(layout.chosen) + costs.STUDY_BYTES * len(layout.whole_studies)
+    room += costs.ARTEFACT_BYTES * len(layout.chosen) + costs.STUDY_BYTES * studies
     lines += [
         "",
         f"scale {layout.scale}: {total} jobs, {len(jobs)} training, {sum(j.steps for j in jobs):,} gradient steps",
@@ -168,9 +160,7 @@ def main(arguments: list[str]) -> int:
     """arguments: `key=value`, as for snakemake's --config."""
     try:
         config = read_yaml(Path("config/config.yaml"))
-        for argument in arguments:
-            key, _, value = argument.partition("=")
-            config[key] = value
+        config |= dict(argument.partition("=")[::2] for argument in arguments)
         sys.stdout.write(describe(Layout(config), os.cpu_count() or 1) + "\n")
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")

@@ -11,6 +11,7 @@ have fewer colours, and the page links to its downloads.
 
 import io
 import math
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,12 +20,11 @@ from pathlib import Path
 import pandas as pd
 from PIL import Image
 
-from fedrepro.commands.summary import summary, with_summary
 from fedrepro.core.experiment import load_experiments
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
 from fedrepro.evidence.assumptions import assumed_settings, errata
-from fedrepro.evidence.ledger import merge
+from fedrepro.evidence.ledger import VERDICTS, merge
 from fedrepro.files import ROOT, read_json, write_atomically, write_json
 from fedrepro.report.page import build_report
 
@@ -32,6 +32,7 @@ REFERENCE, CONFIG = ROOT / "results" / "reference", ROOT / "config"
 KEPT = ("ledgers/{}.csv", "artefacts/{}/*.*", "runs/{}/**/*.json")
 #: relative difference allowed to numbers without spread over seeds: machines add in different orders
 ROUNDING = 1e-3
+PLACE = re.compile(r"(<!-- summary -->\n).*?(<!-- /summary -->)", re.DOTALL)  # of the table in the README
 
 
 def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, config: Path = CONFIG) -> None:
@@ -47,8 +48,7 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
                 old.unlink()
             for path in sorted(results.glob(pattern.format(study))):
                 of_table = path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table"
-                outdated = pattern.startswith("runs") and path not in current
-                if not of_table and not outdated:
+                if not of_table and (path in current or not pattern.startswith("runs")):
                     _write(reference / path.relative_to(results), path.read_bytes())
     build(reference, config)
 
@@ -154,6 +154,24 @@ def scales(reference: Path = REFERENCE) -> dict[str, str]:
     return {a["study"]: a["scale"] for a in artefacts}
 
 
+def summary(ledger: pd.DataFrame, config: Path = CONFIG) -> str:
+    """The README's table: one row per study, with its scale, and one column per verdict."""
+    studies = load_studies(config)
+    lines = [f"| study | paper | scale | {' | '.join(VERDICTS)} |", f"|---|---|---|{'---:|' * len(VERDICTS)}"]
+    for study, claims in ledger.groupby("study", sort=False):
+        counts = claims["verdict"].value_counts()
+        cells = " | ".join(str(counts.get(v, 0)) for v in VERDICTS)
+        lines.append(f"| `{study}` | {studies[study].paper} | {claims['scale'].iloc[0]} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_summary(readme: str, table: str) -> str:
+    """The text with the table between its two marks."""
+    if not PLACE.search(readme):
+        raise ValueError("the README has no marks for the summary")
+    return PLACE.sub(lambda m: m[1] + table + m[2], readme)
+
+
 def main(arguments: Sequence[str]) -> int:
     try:
         match list(arguments):
@@ -162,18 +180,17 @@ def main(arguments: Sequence[str]) -> int:
                 readme, ledger = ROOT / "README.md", pd.read_csv(REFERENCE / "ledger.csv")
                 write_atomically(readme, with_summary(readme.read_text(), summary(ledger)))
                 sys.stdout.write(f"results/reference: {size() / 1e6:.1f} MB\n")
-                return 0
             case ["keep-bench", folder]:
                 keep_bench(Path(folder))
-                return 0
             case ["check", folder]:
                 told, found = check(Path(folder))
-                sys.stdout.write("\n".join([*found, told, f"{len(found)} differences" if found else "no difference"]))
-                sys.stdout.write("\n")
+                lines = [*found, told, f"{len(found)} differences" if found else "no difference"]
+                sys.stdout.writelines(f"{line}\n" for line in lines)
                 return 1 if found else 0
-        raise UserError(
-            "usage: python -m fedrepro.commands.reference keep RESULTS STUDY… | keep-bench BENCH | check RESULTS"
-        )
+            case _:
+                possible = "keep RESULTS STUDY… | keep-bench BENCH | check RESULTS"
+                raise UserError(f"usage: python -m fedrepro.commands.reference {possible}")
+        return 0
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

@@ -32,7 +32,7 @@ import pandas as pd
 
 from fedrepro.core.experiment import SCALES
 from fedrepro.errors import UserError, nearest
-from fedrepro.evidence.expressions import evaluate
+from fedrepro.evidence.claim_files import evaluate
 from fedrepro.evidence.intervals import Interval, at_least, difference, interval, within
 from fedrepro.evidence.quantities import Measured, Quantity, Untested, label, measure, number_of, spread
 from fedrepro.files import write_atomically

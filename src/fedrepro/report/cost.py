@@ -1,6 +1,6 @@
 """Cost of the runs: time, memory, machines, versions; and which runs diverged."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 from fedrepro.report.formats import MAX_ROWS, as_float, as_text, duration, natural
@@ -16,21 +16,19 @@ def cost_of(runs: list[dict[str, Any]], studies: list[str]) -> dict[str, Any]:
     for study in studies:
         if not (ours := [run for run in runs if run["study"] == study]):
             continue
-        groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         for run in ours:
-            groups.setdefault((as_text(run["experiment"]), as_text(run["algorithm"])), []).append(run)
+            groups[as_text(run["experiment"]), as_text(run["algorithm"])].append(run)
         rows = [{"experiment": key[0], "algorithm": key[1], **_row(group)} for key, group in groups.items()]
         rows.sort(key=lambda item: (natural(item["experiment"]), natural(item["algorithm"])))
         by_study.append({"study": study, "rows": rows, **_row(ours)})
-    machines = Counter(_machine(run) for run in runs)
-    versions: dict[str, set[str]] = {}
-    for run in runs:
-        for name, version in as_dict(run.get("versions")).items():
-            versions.setdefault(as_text(name), set()).add(as_text(version))
+    versions: dict[str, set[str]] = defaultdict(set)
+    for name, version in (pair for run in runs for pair in as_dict(run.get("versions")).items()):
+        versions[as_text(name)].add(as_text(version))
     return {
         "total": _row(runs) if runs else None,
         "studies": by_study,
-        "machines": sorted(machines.items()),
+        "machines": sorted(Counter(map(_machine, runs)).items()),
         "versions": [(name, ", ".join(sorted(found))) for name, found in sorted(versions.items())],
         "commits": sorted({as_text(run.get("commit")) for run in runs} - {""}),
         "diverged": diverged[:MAX_ROWS],
@@ -58,12 +56,8 @@ def _row(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _machine(run: dict[str, Any]) -> str:
     machine = as_dict(run.get("machine"))
-    cores, memory, device, threads = (
-        machine.get("cores"),
-        machine.get("memory_gb"),
-        run.get("device"),
-        run.get("threads"),
-    )
+    cores, memory = machine.get("cores"), machine.get("memory_gb")
+    device, threads = run.get("device"), run.get("threads")
     known = [
         as_text(machine.get("cpu")),
         cores and f"{as_text(cores)} cores",

@@ -6,11 +6,13 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from fedrepro.report.formats import as_text
+from fedrepro.report.formats import MAX_ROWS, as_text, is_number, short_numbers
 
 
 def read(path: Path, root: Path, parse: Callable[[str], Any], problems: list[str]) -> Any:
@@ -27,6 +29,24 @@ def read(path: Path, root: Path, parse: Callable[[str], Any], problems: list[str
 def parse_csv(text: str) -> list[list[str]]:
     """Rows of strings, without blank lines."""
     return [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+
+
+def table_of(path: Path, root: Path, problems: list[str]) -> dict[str, Any] | None:
+    """{head, rows: [[(shown, exact)]], numeric: [bool per column], total} of a csv file, cut at MAX_ROWS."""
+    rows = read(path, root, parse_csv, problems)
+    if not rows:
+        return None
+    head, total = rows[0], len(rows) - 1
+    # Lines of an edited file may differ in length.
+    body = [(row + [""] * len(head))[: len(head)] for row in rows[1 : MAX_ROWS + 1]]
+    columns = [[row[at] for row in body] for at in range(len(head))]
+    shown = [short_numbers(column) for column in columns]
+    return {
+        "head": head,
+        "rows": [[(shown[at][line], row[at]) for at in range(len(head))] for line, row in enumerate(body)],
+        "numeric": [any(column) and all(is_number(cell) for cell in column if cell) for column in columns],
+        "total": total,
+    }
 
 
 def as_list(value: object) -> list[Any]:
@@ -69,3 +89,8 @@ def read_manifests(results: Path, problems: list[str]) -> dict[str, dict[str, An
             study = as_text(manifest["experiment"]).partition("/")[0]
             manifests[path.relative_to(results).as_posix()] = {**manifest, "study": study}
     return manifests
+
+
+def relative_url(path: Path, folder: Path) -> str:
+    """Address of `path` relative to a page in `folder`."""
+    return quote(Path(os.path.relpath(path, folder)).as_posix())

@@ -15,21 +15,12 @@ from markupsafe import Markup
 
 from fedrepro import __version__
 from fedrepro.files import write_atomically
-from fedrepro.report.artefacts import read_artefacts
+from fedrepro.report.artefacts import read_artefacts, read_speed
 from fedrepro.report.claims import link_claims, read_claims, summary_of
 from fedrepro.report.cost import cost_of
-from fedrepro.report.formats import MAX_ROWS, relative_url
-from fedrepro.report.gather import read_failures, read_manifests, read_records
-from fedrepro.report.speed import read_speed
+from fedrepro.report.formats import MAX_ROWS
+from fedrepro.report.gather import read_failures, read_manifests, read_records, relative_url
 
-SCALE_NOTES = {
-    "smoke": "Smoke scale only shows that everything runs: its numbers say nothing about the papers.",
-    "demo": "Demo scale keeps each paper's structure with smaller sizes and fewer seeds.",
-    "workstation": "Workstation scale uses the published settings where two cores can run them in an hour or two, "
-    "and smaller sizes elsewhere.",
-    "paper": "Paper scale uses the published settings.",
-    "reference": "Each study is shown at the largest scale that was run of it: see the column Scale.",
-}
 ASSUMED = ("study", "key", "value", "reason", "experiments", "shown")
 HERE = Path(__file__).parent
 
@@ -72,7 +63,6 @@ def build_report(results: Path, output: Path, *, scale: str, studies: list[str],
         other_notebooks=sorted(set(notebooks) - found - set(shown)),
         problems=problems,
         scale=scale,
-        scale_note=SCALE_NOTES.get(scale, ""),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         speed=read_speed(results, output.parent, problems, embed=embed),

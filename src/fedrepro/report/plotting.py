@@ -78,6 +78,11 @@ def log_axis(axes: Axes, which: str) -> None:
     axes.set(**{f"{which}scale": "log"})
     axis = getattr(axes, f"{which}axis")
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    plain_ticks(axis)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Major ticks as plain numbers, minor ones without."""
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_formatter(NullFormatter())
 

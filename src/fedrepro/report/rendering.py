@@ -13,13 +13,17 @@ from fedrepro.evidence.tables import RUN, Tables, read_printed
 from fedrepro.files import read_json, sha256, write_atomically, write_json
 from fedrepro.report import plotting
 
+Spec = dict[str, Any]
+Frames = Mapping[str, pd.DataFrame]
+Paths = Sequence[Path]
+
 
 def render_artefact(
-    spec: dict[str, Any],
+    spec: Spec,
     scale: str,
-    tables: Sequence[Path],
-    manifests: Sequence[Path],
-    samples: Sequence[Path],
+    tables: Paths,
+    manifests: Paths,
+    samples: Paths,
     published: Path | None,
     code: Sequence[str],
     out: Path,
@@ -51,13 +55,7 @@ def _samples(path: Path) -> pd.DataFrame:
 
 
 def provenance_of(
-    spec: dict[str, Any],
-    scale: str,
-    frames: Mapping[str, pd.DataFrame],
-    inputs: Sequence[Path],
-    manifests: Sequence[Path],
-    code: Sequence[str],
-    root: Path,
+    spec: Spec, scale: str, frames: Frames, inputs: Paths, manifests: Paths, code: Sequence[str], root: Path
 ) -> dict[str, Any]:
     """What the artefact shows and what it was made from, down to the data's checksums."""
     runs = []
