@@ -102,41 +102,33 @@ class LogHandler(LogHandlerBase):
         total = sum(self.planned.values())
         if not total or (not self.terminal and not finished):
             return
-        parts = [
-            f"{self.finished}/{total} jobs",
-            f"{100 * self.finished // total} %",
-            f"{_clock(time.monotonic() - self.start)} gone, about {_clock(self.left())} left",
-        ]
-        if self.failed:
-            parts.append(f"{self.failed} failed")
+        parts = [f"{self.finished}/{total} jobs", f"{100 * self.finished // total} %"]
+        parts += [f"{_clock(time.monotonic() - self.start)} gone, about {_clock(self.left())} left"]
+        parts += [f"{self.failed} failed"] if self.failed else []
         running = [self.jobs[j][1] for j in self.running]
         now = running[-1] + (f" (+{len(running) - 1})" if len(running) > 1 else "") if running else finished
-        line = " · ".join([*parts, now if self.terminal else f"done: {finished}"])
         if self.terminal:
-            sys.stderr.write("\r\x1b[K" + line[:200] + ("\n" if self.finished == total else ""))
+            self._say(" · ".join([*parts, now])[:200], end="\n" if self.finished == total else "")
         else:
-            sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+            self._say(" · ".join([*parts, f"done: {finished}"]))
 
     def _failure(self, record: logging.LogRecord) -> str:
         rule = getattr(record, "rule_name", "a job")
         lines = [f"failed: {self.jobs.get(getattr(record, 'jobid', -1), ('', rule))[1]}"]
-        if message := getattr(record, "rule_msg", None):  # from the cluster
-            lines.append(f"  {message}")
+        lines += [f"  {message}"] if (message := getattr(record, "rule_msg", None)) else []  # from the cluster
         return "\n".join([*lines, *_ends(getattr(record, "log", None) or [])])
 
-    def _say(self, text: str) -> None:
-        sys.stderr.write(("\r\x1b[K" if self.terminal else "") + text + "\n")
+    def _say(self, text: str, end: str = "\n") -> None:
+        sys.stderr.write(("\r\x1b[K" if self.terminal else "") + text + end)
         sys.stderr.flush()
 
 
 def _ends(logs: Iterable[object]) -> list[str]:
     """The last lines of each existing log, and its path."""
     lines = []
-    for path in map(Path, map(str, logs)):
-        if path.exists():
-            lines += [f"  {text}" for text in path.read_text(errors="replace").splitlines()[-LOG_LINES:]]
-            lines.append(f"  log: {path}")
+    for path in (path for path in map(Path, map(str, logs)) if path.exists()):
+        lines += [f"  {text}" for text in path.read_text(errors="replace").splitlines()[-LOG_LINES:]]
+        lines.append(f"  log: {path}")
     return lines
 
 

@@ -98,12 +98,10 @@ def build(reference: Path = REFERENCE, config: Path = CONFIG) -> None:
 
 
 def differences(fresh: pd.DataFrame, reference: pd.DataFrame) -> Iterator[str]:
-    """One line per claim that both ledgers have, at the same scale and on the same kind of data, and that differs.
-
-    The verdict must be the same. The number of a `value` must lie within the half-width of the reference's interval
-    (its noise over seeds), or within ROUNDING where there is none. For other kinds only the verdict counts: a time
-    differs between machines and may still be below its threshold.
-    """
+    """One line per claim that both ledgers have, at the same scale and on the same kind of data, and that differs. The
+    verdict must be the same. The number of a `value` must lie within the half-width of the reference's interval (its
+    noise over seeds), or within ROUNDING where there is none; of other kinds only the verdict counts, as times differ
+    between machines."""
     both = fresh.merge(reference, on=["claim", "scale", "data"], suffixes=("", "_kept"))
     for row in both.itertuples():
         if row.verdict != row.verdict_kept:

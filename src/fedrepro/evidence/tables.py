@@ -64,17 +64,13 @@ def collect_metrics(study: str, shards: Sequence[Path], out: Path) -> None:
 
 
 def with_settings(table: pd.DataFrame, manifests: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """The table with columns for the parts of its settings.
-
-    These are `variant`, `point` (the setting without its variant), and `grid.<key>` for each key of a grid: numbers, or
-    texts if one value is no number; missing where a setting has no such key.
-    """
+    """The table with columns for the parts of its settings: `variant`, `point` (the setting without its variant), and
+    `grid.<key>` per key of a grid: numbers, or texts if one value is no number; missing where a setting has none."""
     found = []
-    for manifest in manifests:
-        for name, of in manifest["settings"].items():
-            line = {"algorithm": manifest["algorithm"], "setting": name, "variant": of["variant"]}
-            line["point"] = name.removeprefix(of["variant"]).removeprefix(",")
-            found.append(line | {f"grid.{key}": value for key, value in of["grid"].items()})
+    for manifest, name, of in ((m, name, of) for m in manifests for name, of in m["settings"].items()):
+        line = {"algorithm": manifest["algorithm"], "setting": name, "variant": of["variant"]}
+        line["point"] = name.removeprefix(of["variant"]).removeprefix(",")
+        found.append(line | {f"grid.{key}": value for key, value in of["grid"].items()})
     about = pd.DataFrame(found).drop_duplicates(["algorithm", "setting"])
     for column in (c for c in about if c.startswith("grid.")):
         number = is_numeric_dtype(about[column]) and not is_bool_dtype(about[column])

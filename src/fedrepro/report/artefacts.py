@@ -18,10 +18,8 @@ SPEED = ("engine", "growth", "workflow", "gp", "gp_growth", "linear", "data")
 def read_artefacts(
     results: Path, page_folder: Path, manifests: dict[str, dict[str, Any]], problems: list[str], *, embed: bool = True
 ) -> list[dict[str, Any]]:
-    """Every artefact with picture or table, downloads and provenance; the paper's own first, in its order.
-
-    Without `embed` the page contains only the pictures it shows, and links to all other files.
-    """
+    """Every artefact with picture or table, downloads and provenance; the paper's own first, in its order. Without
+    `embed` the page contains only the pictures it shows, and links to all other files."""
     artefacts = []
     for path in sorted(results.glob("artefacts/*/*.json")):
         info = read(path, results, json.loads, problems)
@@ -87,10 +85,8 @@ def data_uri(content: bytes, suffix: str) -> str:
 def downloads_of(
     name: str, files: dict[str, Path], page_folder: Path, *, has_picture: bool, embed: bool
 ) -> list[dict[str, Any]]:
-    """{suffix, file, url, beside} of each file; `beside`: linked, not embedded.
-
-    The url of a png that the page shows is empty: the script takes it from the picture, so no picture is stored twice.
-    """
+    """{suffix, file, url, beside} of each file; `beside`: linked, not embedded. The url of a png that the page shows is
+    empty: the script takes it from the picture, so no picture is stored twice."""
     downloads = []
     for suffix, path in ((suffix, files[suffix]) for suffix in ("csv", "svg", "png") if files[suffix].is_file()):
         shown = suffix == "png" and has_picture

@@ -17,19 +17,16 @@ from fedrepro import __version__
 from fedrepro.files import write_atomically
 from fedrepro.report.artefacts import read_artefacts, read_speed
 from fedrepro.report.claims import link_claims, read_claims, summary_of
-from fedrepro.report.cost import cost_of
 from fedrepro.report.formats import MAX_ROWS
-from fedrepro.report.gather import read_failures, read_manifests, read_records, relative_url
+from fedrepro.report.gather import cost_of, read_failures, read_manifests, read_records, relative_url
 
 ASSUMED = ("study", "key", "value", "reason", "experiments", "shown")
 HERE = Path(__file__).parent
 
 
 def build_report(results: Path, output: Path, *, scale: str, studies: list[str], embed: bool = True) -> Path:
-    """Write the page of the folder `results` (results/<scale>) to the file `output`, and return that.
-
-    `studies` are shown in the given order; others are named but left out. An empty list shows every study with results.
-    """
+    """Write the page of the folder `results` (results/<scale>) to the file `output`, and return that. `studies` are
+    shown in the given order; others are named but left out. An empty list shows every study with results."""
     results, output = Path(results), Path(output)
     problems: list[str] = []  # unreadable files: listed on the page, never a crash
     claims = read_claims(results, problems)

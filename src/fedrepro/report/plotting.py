@@ -109,7 +109,7 @@ def _lay_out(fig: Figure) -> None:
                 axis.set_label_coords(0.5, 0.5)  # no label: skip the search for its position
             for ticks in (axis.major, axis.minor):
                 if type(ticks.formatter) is LogFormatterSciNotation:
-                    ticks.formatter = PowerFormatter.like(ticks.formatter, axis)
+                    ticks.formatter = PowerFormatter(ticks.formatter, axis)
     fig.dpi = plt.rcParams["savefig.dpi"]  # so that the measurements hold for the saved picture
     engine.execute(fig)
     with matplotlib.rc_context({"figure.constrained_layout.use": False}):
@@ -122,28 +122,24 @@ class PowerFormatter(LogFormatterSciNotation):
     SMALL = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
     FORMULA = re.compile(r"\$\\mathdefault\{(?:(?P<factor>[-\d.]+)\\times)?(?P<sign>-?)10\^\{(?P<power>-?\d+)\}\}\$")
 
-    @classmethod
-    def like(cls, other: LogFormatterSciNotation, axis: Axis) -> PowerFormatter:
+    def __init__(self, other: LogFormatterSciNotation, axis: Axis):
         """A formatter of the ticks of `axis` in place of `other`."""
-        mine = cls()
-        mine.__dict__.update(other.__dict__)
-        mine.set_axis(axis)
-        return mine
+        self.__dict__.update(other.__dict__)
+        self.set_axis(axis)
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         formula = super().__call__(x, pos)
-        found = self.FORMULA.fullmatch(formula)
-        if not found:
+        if not (found := self.FORMULA.fullmatch(formula)):
             return formula
-        factor = f"{found['factor']}×" if found["factor"] else ""
-        sign = "−" if found["sign"] else ""
+        factor, sign = f"{found['factor']}×" if found["factor"] else "", "−" if found["sign"] else ""
         return f"{factor}{sign}10{found['power'].translate(self.SMALL)}"
 
 
 def table_figure(table: pd.DataFrame, title: str) -> Figure:
     """A table as a picture, for viewers that show pictures only."""
     plt.rcParams.update(STYLE)
-    cells = [[_cell(v) for v in row] for row in table.itertuples(index=False)]
+    rows = table.itertuples(index=False)
+    cells = [[f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
     columns = zip(table.columns, *cells, strict=True)
     letters = np.array([2 + max(len(str(cell)) for cell in column) for column in columns])  # widths
     width, height = max(4.0, 0.075 * letters.sum()), 0.4 + 0.2 * (len(table) + 1)
@@ -160,14 +156,12 @@ def table_figure(table: pd.DataFrame, title: str) -> Figure:
 
 
 def federation_figure(rows: Sequence[np.ndarray], labels: np.ndarray | None, groups: Sequence[str]) -> Figure:
-    """Samples by client, and by class where `labels` are classes (integers [n]).
-
-    Few clients with few classes are bars, stacked by class; else sizes, with a map of classes by clients below where
-    there are classes. Groups have colours.
-    """
+    """Samples by client, and by class where `labels` are classes (integers [n]). Few clients with few classes are bars,
+    stacked by class; else sizes, with a map of classes by clients below where there are. Groups have colours."""
     sizes, counts = np.array([len(held) for held in rows]), None
     if labels is not None and labels.ndim == 1 and np.issubdtype(labels.dtype, np.integer):
-        counts = _class_counts(rows, labels)
+        classes = int(labels.max(initial=0)) + 1
+        counts = np.stack([np.bincount(labels[held], minlength=classes) for held in rows], axis=1)  # [classes, clients]
     if counts is not None and len(rows) <= FEW_CLIENTS and len(counts) <= FEW_CLASSES:
         fig, axes = figure(height=2.6)
         _draw_stacks(axes[0, 0], counts, groups)
@@ -175,12 +169,10 @@ def federation_figure(rows: Sequence[np.ndarray], labels: np.ndarray | None, gro
         fig, axes = figure(2, height=2.2, sharex=True, height_ratios=[1, 2])
         _draw_sizes(axes[0, 0], sizes, groups)
         _draw_map(fig, axes[1, 0], counts)
-    elif groups:
-        fig, axes = figure(height=2.4)
-        _draw_sizes(axes[0, 0], sizes, groups)
     else:
-        fig, axes = figure(height=2.4, layout=NO_LAYOUT)  # the most frequent figure: its positions are known
-        fig.subplots_adjust(left=0.095, right=0.985, bottom=0.19, top=0.955)
+        fig, axes = figure(height=2.4, layout=None if groups else NO_LAYOUT)
+        if not groups:  # the most frequent figure: its positions are known
+            fig.subplots_adjust(left=0.095, right=0.985, bottom=0.19, top=0.955)
         _draw_sizes(axes[0, 0], sizes, groups)
     axes[0, 0].set(ylabel="training samples")
     axes[-1, 0].set(xlabel="client", xlim=(-0.6, len(rows) - 0.4))
@@ -190,14 +182,6 @@ def federation_figure(rows: Sequence[np.ndarray], labels: np.ndarray | None, gro
         handles = [Patch(color=COLOURS[i % len(COLOURS)], label=name) for i, name in enumerate(names[:FEW_CLASSES])]
         fig.legend(handles=handles, title="group", loc="outside upper center", ncols=min(6, len(handles)))
     return fig
-
-
-def _class_counts(rows: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray:
-    """Samples by class and client: [classes, clients], up to the largest label."""
-    counts = np.zeros((int(labels.max(initial=0)) + 1, len(rows)), dtype=int)
-    owner = np.repeat(np.arange(len(rows)), [len(held) for held in rows])
-    np.add.at(counts, (labels[np.concatenate(rows)], owner), 1)
-    return counts
 
 
 def _group_colours(groups: Sequence[str]) -> list[str]:
@@ -236,15 +220,10 @@ def _draw_sizes(axes: Axes, sizes: np.ndarray, groups: Sequence[str]) -> None:
 
 def _draw_map(fig: Figure, axes: Axes, counts: np.ndarray) -> None:
     """Samples by class and client as shades; white means none."""
-    shown = np.ma.masked_equal(counts, 0)
-    largest = max(1, int(counts.max()))
-    norm = PowerNorm(0.5, vmin=0, vmax=largest)  # small counts stay visible
-    image = axes.imshow(shown, cmap="viridis_r", norm=norm, aspect="auto", origin="lower", interpolation="none")
+    norm = PowerNorm(0.5, vmin=0, vmax=max(1, int(counts.max())))  # small counts stay visible
+    style: Any = {"cmap": "viridis_r", "aspect": "auto", "origin": "lower", "interpolation": "none"}
+    image = axes.imshow(np.ma.masked_equal(counts, 0), norm=norm, **style)
     axes.set(ylabel="class")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(visible=False)
     fig.colorbar(image, ax=axes, label="samples", pad=0.01, ticks=MaxNLocator(4, integer=True))
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

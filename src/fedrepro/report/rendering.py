@@ -28,10 +28,8 @@ def render_artefact(
     code: Sequence[str],
     out: Path,
 ) -> None:
-    """Write `out`.csv, .svg, .png and .json, in results/<scale>/artefacts/<study>/.
-
-    The drawing function gets `Tables`: the experiments' tables, the declared samples, and the printed numbers.
-    """
+    """Write `out`.csv, .svg, .png and .json, in results/<scale>/artefacts/<study>/. The drawing function gets `Tables`:
+    the experiments' tables, the declared samples, and the printed numbers."""
     study, name = spec["id"].split("/")
     draw = getattr(importlib.import_module(parts.artefact_module(study, name)), name)
     frames = {path.stem: pd.read_parquet(path) for path in tables}
