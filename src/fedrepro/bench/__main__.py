@@ -47,7 +47,7 @@ def draw(table: pd.DataFrame) -> Figure:
     return fig
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> None:
     repeats = int(arguments[0]) if arguments else 15
     torch.set_num_threads(1)
     keep_freed_memory()
@@ -59,8 +59,7 @@ def main(arguments: list[str]) -> int:
         table = pd.concat([table, pd.DataFrame(part())], ignore_index=True)
         write("engine", table, digits=4)
     write_figure("engine", draw(table))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -29,7 +29,7 @@ def measure(name: str, mode: str, folders: tuple[Path, ...]) -> dict[str, Any]:
     return {**about, "seconds": seconds, "peak_mb": round(peak_memory_mb())}
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> None:
     folders = tuple(map(Path, arguments))
     names_of = {n: e.files for n in parts.modules("datasets") if (e := parts.dataset(n)).files}
     here = [name for name, files in names_of.items() if present(files, folders)]
@@ -40,8 +40,7 @@ def main(arguments: list[str]) -> int:
         totals[mode] = time.perf_counter() - begin
     told = "".join(f"{mode}, all, two at a time: {s:.1f} s\n" for mode, s in totals.items())
     write("data", pd.DataFrame(rows), digits=2, told=told, two_processes_s=totals)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -69,16 +69,14 @@ def times(rounds: Mapping[int, Round], repeats: int) -> dict[int, list[float]]:
     return found
 
 
-def resident() -> int:
-    """Resident bytes of this process."""
-    gc.collect()
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-
 def memory(clients: int) -> float:
-    """Bytes per client beyond its samples and labels, after ten rounds of ten clients."""
-    before = resident()
-    run = softmax_round(clients, 10)
+    """Resident bytes per client beyond its samples and labels, after ten rounds of ten clients."""
+
+    def resident() -> int:
+        gc.collect()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    before, run = resident(), softmax_round(clients, 10)
     for t in range(10):
         run(t)
     return (resident() - before) / clients - SAMPLES * (4 * INPUTS + 8)
@@ -122,14 +120,13 @@ def draw(table: pd.DataFrame) -> Figure:
     return fig
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> None:
     torch.set_num_threads(1)
     keep_freed_memory()
     table = measure(int(arguments[0]) if arguments else 40)
     write_figure("growth", draw(table))
     write("growth", table, digits=4)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

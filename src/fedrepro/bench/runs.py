@@ -82,13 +82,6 @@ def pfl_pace(case: Case) -> float:
     return rounds * case.clients * case.steps / (time.perf_counter() - begin)
 
 
-def pfl_paces(study: str, processes: int) -> list[float]:
-    """The same in several processes at once; these are commands, as pfl must be in a main process."""
-    command = [sys.executable, "-m", "fedrepro.bench.runs", "--pfl-pace", study]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
-    return [float(process.communicate()[0].split()[-1]) for process in running]
-
-
 def measure_study(study: str, repeats: int) -> list[dict[str, Any]]:
     """Seconds of a study's gradient steps: by the study as a whole, and by one process of pfl per core."""
     whole, times, steps = whole_studies()[study], Times(), 0
@@ -97,7 +90,15 @@ def measure_study(study: str, repeats: int) -> list[dict[str, Any]]:
             seconds, steps = study_run(study, whole.scale, Path(folder))
         times.setdefault(("fedrepro", 1), []).append(seconds)
         if peers.there("pfl"):
-            pace = sum(pfl_paces(study, os.cpu_count() or 1))
+            command = [
+                sys.executable,
+                "-m",
+                "fedrepro.bench.runs",
+                "--pfl-pace",
+                study,
+            ]  # pfl must be in a main process
+            running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(os.cpu_count() or 1)]
+            pace = sum(float(process.communicate()[0].split()[-1]) for process in running)
             times.setdefault(("pfl", 1), []).append(steps / pace)
     return rows_of(f"study {study}, {steps / 1e6:.3g} M steps", times)
 

@@ -1,9 +1,6 @@
-"""`make bench`, workflow: the time of a whole run by rule, from its benchmark files and manifests. Into
-results/bench/workflow.csv.
-
-One line per rule: its jobs, their seconds, and these as a share of the time of all cores from the first job's start to
-the last one's end. The workflow's own cost is idle time, and training outside its rounds (start, reading, writing).
-"""
+"""`make bench`, workflow: the time of a whole run by rule, from its benchmark files and manifests: jobs, seconds, and
+their share of the time of all cores from the first job's start to the last one's end. The workflow's own cost is idle
+time, and training outside its rounds (start, reading, writing). Into results/bench/workflow.csv."""
 
 import os
 import sys

@@ -17,16 +17,6 @@ LOCK = ROOT / "envs" / "requirements.lock"
 PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)\s*(?:;\s*(?P<marker>.*))?$")
 
 
-def pins(lock: Path = LOCK) -> list[tuple[str, str, str]]:
-    """(name, version, marker) of every line of the lock."""
-    found = []
-    for line in (line for line in lock.read_text().splitlines() if line.strip() and not line.startswith("#")):
-        if (pin := PIN.match(line)) is None:
-            raise ValueError(f"{lock.name}: '{line}' is no pinned version")
-        found.append((pin["name"], pin["version"], pin["marker"] or ""))
-    return found
-
-
 def licence(name: str, version: str) -> str:
     """The installed package's SPDX expression, short text, classifiers or first line of its licence file; else ""."""
     package = next(iter(metadata.distributions(name=name)), None)
@@ -46,13 +36,16 @@ def licence(name: str, version: str) -> str:
 def bill(lock: Path = LOCK) -> dict[str, Any]:
     """The bill of materials, one component per line of the lock."""
     components = []
-    for name, version, marker in pins(lock):
+    for line in (line for line in lock.read_text().splitlines() if line.strip() and not line.startswith("#")):
+        if (pin := PIN.match(line)) is None:
+            raise ValueError(f"{lock.name}: '{line}' is no pinned version")
+        name, version = pin["name"], pin["version"]
         component: dict[str, Any] = {"type": "library", "name": name, "version": version}
         component["purl"] = f"pkg:pypi/{name.lower().replace('_', '-')}@{version}"
         if text := licence(name, version):
             component["licenses"] = [{"license": {"name": text}}]
-        if marker:
-            component["properties"] = [{"name": "python:marker", "value": marker}]
+        if pin["marker"]:
+            component["properties"] = [{"name": "python:marker", "value": pin["marker"]}]
         components.append(component)
     ours = {"component": {"type": "application", "name": "fedrepro", "version": __version__}}
     head = {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "metadata": ours}

@@ -1,10 +1,4 @@
-"""`fedrepro`: look at studies and results without knowing snakemake.
-
-    fedrepro list [studies|artefacts|algorithms|datasets]
-    fedrepro show STUDY/ARTEFACT       a table in the terminal, and what it was made from
-    fedrepro show STUDY/EXPERIMENT --config [--scale demo]    its settings, and the place each value comes from
-    fedrepro status                    what is done, running or failed, with the last lines of the log
-    fedrepro why STUDY/CLAIM           the chain from a claim to the data's checksums
+"""`fedrepro list|show|status|why`: look at studies and results without knowing snakemake (`--help` tells how).
 
 Results are read from results/ of the checkout: the newest run first, results/reference last; `--in` names a folder.
 The command only reads; `make reproduce` runs.
@@ -108,12 +102,8 @@ def _parts(kind: str) -> Iterator[tuple[str, str]]:
         yield name, re.split(r"(?<=[a-z]{3}\.) (?=[A-Z])", " ".join(paragraph.split()))[0]
 
 
-LISTS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
-    "studies": _studies,
-    "artefacts": _artefacts,
-    "algorithms": partial(_parts, "algorithms"),
-    "datasets": partial(_parts, "datasets"),
-}
+LISTS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {"studies": _studies, "artefacts": _artefacts}
+LISTS |= {kind: partial(_parts, kind) for kind in ("algorithms", "datasets")}
 
 
 def show(artefact: str, folder: Path | None) -> Iterator[str]:

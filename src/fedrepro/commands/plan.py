@@ -152,8 +152,8 @@ def experiment_of(manifest: dict[str, Any], path: Path) -> Experiment:
 
 def size_of(e: Experiment) -> tuple[int | None, int]:
     """(clients, None where the partition makes them; training samples) of the experiment's data set."""
-    parameters = {k: v for k, v in e.spec["dataset"].items() if k != "name"}
-    size: tuple[int | None, int] = parts.dataset(e.spec["dataset"]["name"]).size(**parameters)
+    parameters = {**e.spec["dataset"]}
+    size: tuple[int | None, int] = parts.dataset(parameters.pop("name")).size(**parameters)
     return size
 
 
@@ -182,10 +182,8 @@ def step_flops(e: Experiment, samples: int) -> float:
 
 @functools.cache
 def _sample_flops(model: str, shape: tuple[int, ...], outputs: int) -> float:
-    arguments = json.loads(model)
-    make = parts.model(arguments.pop("name"))
-    text = len(shape) == 1
-    counted = (COUNTED_WINDOW,) if text else shape
+    arguments, text = json.loads(model), len(shape) == 1
+    make, counted = parts.model(arguments.pop("name")), (COUNTED_WINDOW,) if text else shape
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         x = torch.zeros(2, *counted, dtype=torch.int64 if text else None)  # two: a batch norm needs a spread
         make(shape, outputs, **arguments)(x).sum().backward()
@@ -243,11 +241,9 @@ def _evaluations(e: Experiment, algorithm: str, seeds: int) -> int:
 def describe(layout: Layout, cores: int) -> str:
     """The plan as text."""
     needed = {(layout.artefacts[a]["study"], e) for a in layout.chosen for e in layout.artefacts[a]["experiments"]}
-    for study in layout.whole_studies:
-        needed |= {(study, e.name) for e in layout.experiments.values() if e.study == study}
+    needed |= {(e.study, e.name) for e in layout.experiments.values() if e.study in layout.whole_studies}
     experiments = [layout.experiments[f"{study}/{name}"] for study, name in sorted(needed)]
-    rate = core_rate()
-    jobs = list(training_jobs(layout, experiments, rate))
+    jobs = list(training_jobs(layout, experiments, rate := core_rate()))
     lines = [f"{'experiment':<28}{'algorithm':<20}{'seeds':>6}{'gradient steps':>16}{'time':>10}"]
     for j in jobs:
         known = "" if j.measured else " (never ran here: a guess)"

@@ -77,12 +77,9 @@ def with_fewer_colours(png: bytes) -> bytes:
 
 def manifests(results: Path, study: str, config: Path = CONFIG) -> dict[Path, str]:
     """Manifest of each current training job of the study → the hash of its settings."""
-    experiments = load_experiments(config, scales(results)[study], study)
-    return {
-        results / "runs" / e.id / algorithm / f"{shard}.json": e.job_sha256(algorithm)
-        for e in experiments.values()
-        for algorithm, shard in e.jobs()
-    }
+    experiments = load_experiments(config, scales(results)[study], study).values()
+    jobs = ((e, algorithm, shard) for e in experiments for algorithm, shard in e.jobs())
+    return {results / "runs" / e.id / a / f"{shard}.json": e.job_sha256(a) for e, a, shard in jobs}
 
 
 def build(reference: Path = REFERENCE, config: Path = CONFIG) -> None:
@@ -148,8 +145,7 @@ def size(reference: Path = REFERENCE) -> int:
 
 def scales(reference: Path = REFERENCE) -> dict[str, str]:
     """Study → the scale of its results."""
-    artefacts = (read_json(path) for path in reference.glob("artefacts/*/*.json"))
-    return {a["study"]: a["scale"] for a in artefacts}
+    return {a["study"]: a["scale"] for a in map(read_json, reference.glob("artefacts/*/*.json"))}
 
 
 def summary(ledger: pd.DataFrame, config: Path = CONFIG) -> str:

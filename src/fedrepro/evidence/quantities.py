@@ -140,10 +140,9 @@ def _keep_round(rows: pd.DataFrame, which: str | int, key: str) -> pd.DataFrame:
     """The rows of one round (`last` and `first` are per run) or of all rounds."""
     if which == "all":
         return rows
-    if which in ("last", "first"):
-        ends = rows.groupby(RUN, observed=True)["round"].transform("max" if which == "last" else "min")
-        return rows[rows["round"] == ends]
-    kept = rows[rows["round"] == which]
+    ends = {"last": "max", "first": "min"}
+    chosen = rows.groupby(RUN, observed=True)["round"].transform(ends[str(which)]) if which in ends else which
+    kept = rows[rows["round"] == chosen]
     if kept.empty:
         raise Untested(f"round {which} is not in {key}, whose last is {rows['round'].max()}")
     return kept

@@ -3,7 +3,6 @@
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,11 +37,7 @@ def read_printed(path: Path) -> dict[str, Printed]:
 class Tables(dict[str, pd.DataFrame]):
     """Inputs of an artefact: tidy tables by experiment, samples as `<experiment>.data`, and printed numbers by id."""
 
-    def __init__(
-        self,
-        frames: Mapping[str, pd.DataFrame] = MappingProxyType({}),
-        printed: Mapping[str, Printed] = MappingProxyType({}),
-    ):
+    def __init__(self, frames: Mapping[str, pd.DataFrame] = {}, printed: Mapping[str, Printed] = {}):
         super().__init__(frames)
         self.printed = printed
 

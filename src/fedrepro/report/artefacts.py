@@ -31,7 +31,7 @@ def read_artefacts(
         files = {suffix: path.with_suffix(f".{suffix}") for suffix in MIME}
         picture = picture_of(files) if kind == "figure" else None
         data = info.get("data")
-        artefact = {
+        shown = {
             **texts,
             "id": name,
             "study": path.parent.name,
@@ -47,7 +47,7 @@ def read_artefacts(
             "provenance": _provenance(info, manifests),
             "claims": [],
         }
-        artefacts.append(artefact)
+        artefacts.append(shown)
     return sorted(artefacts, key=lambda item: (item["added"], natural(item["id"])))
 
 

@@ -74,10 +74,9 @@ def read_failures(results: Path, problems: list[str]) -> list[dict[str, Any]]:
     failures = []
     for item in as_dicts(read(results / "failures.json", results, json.loads, problems)):
         names = [as_text(item.get("rule")), as_text(item.get("job") or item.get("wildcards"))]
-        log = item.get("log_tail")
-        text = "\n".join(map(as_text, log)) if isinstance(log, list) else as_text(log)
+        log = "\n".join(map(as_text, as_list(item.get("log_tail")))) or as_text(item.get("log_tail"))
         after = list(map(as_text, as_list(item.get("not_run"))))
-        failures.append({"title": " · ".join(filter(None, names)) or "a job", "log": text, "not_run": after})
+        failures.append({"title": " · ".join(filter(None, names)) or "a job", "log": log, "not_run": after})
     return failures
 
 
@@ -109,8 +108,8 @@ def cost_of(runs: list[dict[str, Any]], studies: list[str]) -> dict[str, Any]:
         groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         for run in ours:
             groups[as_text(run["experiment"]), as_text(run["algorithm"])].append(run)
-        rows = [{"experiment": key[0], "algorithm": key[1], **_row(group)} for key, group in groups.items()]
-        rows.sort(key=lambda item: (natural(item["experiment"]), natural(item["algorithm"])))
+        ordered = sorted(groups.items(), key=lambda item: [natural(name) for name in item[0]])
+        rows = [{"experiment": e, "algorithm": a, **_row(group)} for (e, a), group in ordered]
         by_study.append({"study": study, "rows": rows, **_row(ours)})
     versions: dict[str, set[str]] = defaultdict(set)
     for name, version in (pair for run in runs for pair in as_dict(run.get("versions")).items()):
