@@ -32,8 +32,7 @@ from fedrepro.report.plotting import COLOURS, figure, plain_ticks
 from fedrepro.workflow.train_job import keep_freed_memory
 
 SAMPLES, INPUTS, CLASSES = 10, 60, 10
-DRAWN = (5, 10, 20, 40, 80)
-TOTAL = (100, 1_000, 10_000, 100_000)
+DRAWN, TOTAL = (5, 10, 20, 40, 80), (100, 1_000, 10_000, 100_000)
 TURN = 0.1  # seconds
 LABELS = {"clients a round": "clients drawn, of 1000", "clients in all": "clients in all, 10 drawn"}
 Round = Callable[[int], object]
@@ -41,8 +40,7 @@ Round = Callable[[int], object]
 
 def softmax_round(clients: int, drawn: int) -> Round:
     """FedAvg on softmax regression, for `drawn` of `clients` clients with ten samples each."""
-    rng = streams.generator("bench", clients, "data")
-    rows = clients * SAMPLES
+    rng, rows = streams.generator("bench", clients, "data"), clients * SAMPLES
     x = torch.from_numpy(rng.standard_normal((rows, INPUTS), dtype=np.float32))
     y = torch.from_numpy(rng.integers(0, CLASSES, rows))
     model = build(parts.model("softmax"), (INPUTS,), CLASSES, streams.torch_generator("bench", 0, "init"))

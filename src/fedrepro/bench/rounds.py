@@ -31,7 +31,7 @@ from fedrepro.core.task import Task
 
 #: the engine's strategies, and the loop by hand
 WAYS = ("loop", "vmap", "bare")
-FEDAVG = FedAvg(lr=LR)
+FEDAVG, THREADS = FedAvg(lr=LR), sorted({1, os.cpu_count() or 1})
 Steps = Sequence[tuple[Tensor, Tensor]]  # the batches of one client
 Times = dict[tuple[str, int], list[float]]  # (system, threads) → seconds, turn by turn
 CASES = {
@@ -101,7 +101,7 @@ def measure(name: str, repeats: int) -> list[dict[str, Any]]:
     if peers.there("pfl"):
         pfl = peers.Pfl(case, LR)
         calls["pfl"] = lambda: pfl.rounds(1)[0]
-    times: Times = {(system, n): [] for system in calls for n in threads()}
+    times: Times = {(system, n): [] for system in calls for n in THREADS}
     for repeat in range(repeats + 1):
         for system, n in beginning_with(repeat, times):
             torch.set_num_threads(n)
@@ -149,10 +149,6 @@ def bare_model(model: nn.Module, rounds: Iterable[Sequence[Steps]]) -> dict[str,
 
 def largest_difference(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
     return max(float((found[name] - value).abs().max()) for name, value in expected.items())
-
-
-def threads() -> list[int]:
-    return sorted({1, os.cpu_count() or 1})
 
 
 def timed(call: Callable[[], object]) -> float:

@@ -36,15 +36,11 @@ def measure(results: Path, cores: int) -> tuple[pd.DataFrame, float]:
     return table.assign(share=table["seconds"] / (cores * wall)), wall
 
 
-def main(arguments: list[str]) -> int:
+if __name__ == "__main__":
     try:
-        table, wall = measure(Path(arguments[0]), os.cpu_count() or 1)
+        found, seconds = measure(Path(sys.argv[1]), os.cpu_count() or 1)
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
-        return 2
-    write("workflow", table, digits=3, told=f"from first to last: {wall:.0f} s\n", wall_s=wall, results=arguments[0])
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+        sys.exit(2)
+    told = f"from first to last: {seconds:.0f} s\n"
+    write("workflow", found, digits=3, told=told, wall_s=seconds, results=sys.argv[1])

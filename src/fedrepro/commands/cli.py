@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.core import parts
+from fedrepro.core.experiment import SCALES, find_experiment, load_artefacts, load_experiment, load_experiments, scaled
 from fedrepro.core.located import Located
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
-from fedrepro.files import ROOT, read_yaml
+from fedrepro.evidence.claim_files import quantities_of
+from fedrepro.files import ROOT, read_json, read_yaml
 
 CONFIG = ROOT / "config"
 ALIVE = 120.0  # seconds since the last line of its log for which a job counts as running
@@ -79,8 +81,6 @@ def list_all(what: str | None) -> Iterator[str]:
 
 
 def _studies() -> Iterator[tuple[str, str]]:
-    from fedrepro.core.experiment import SCALES, load_experiments
-
     for study in load_studies(CONFIG).values():
         experiments, claims = load_experiments(CONFIG, SCALES[0], study.name), study.file("claims.yaml")
         counts = f"{len(experiments)} experiments, {len(read_yaml(claims)['claims']) if claims else 0} claims"
@@ -107,9 +107,7 @@ LISTS |= {kind: partial(_parts, kind) for kind in ("algorithms", "datasets")}
 
 
 def show(artefact: str, folder: Path | None) -> Iterator[str]:
-    import pandas as pd
-
-    from fedrepro.files import read_json
+    import pandas as pd  # here: other commands start faster without
 
     known = [name for name, _ in _artefacts()]
     if artefact not in known:
@@ -131,8 +129,6 @@ def show(artefact: str, folder: Path | None) -> Iterator[str]:
 
 def show_config(experiment: str, scale: str | None) -> Iterator[str]:
     """What an experiment's files come to: a line per setting, and at its right the file and line it comes from."""
-    from fedrepro.core.experiment import find_experiment, load_experiment, scaled
-
     load_experiment(CONFIG, experiment, scale or "paper")  # what is not valid is an error here, too
     tree = find_experiment(CONFIG, experiment).tree
     rows = list(_settings(scaled(tree, scale) if scale else tree))
@@ -152,8 +148,6 @@ def _settings(node: Located, indent: str = "") -> Iterator[tuple[str, str]]:
 
 
 def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
-    from fedrepro.core.experiment import SCALES, load_artefacts, load_experiments
-
     folders = [folder] if folder else [ROOT / "results" / s for s in SCALES if (ROOT / "results" / s).is_dir()]
     if not folders:
         yield "nothing has run yet: `make reproduce` starts"
@@ -162,8 +156,7 @@ def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
             raise UserError(f"{results}: there is no such folder")
         if results.name not in SCALES:
             raise UserError(f"{results}: is not the results of a scale ({', '.join(SCALES)})")
-        experiments = load_experiments(CONFIG, results.name)
-        artefacts = load_artefacts(CONFIG, experiments)
+        artefacts = load_artefacts(CONFIG, experiments := load_experiments(CONFIG, results.name))
         shown = [study_of(CONFIG, study).name for study in studies] or list(load_studies(CONFIG))
         yield f"{_shown(results)}:"
         troubles: list[str] = []
@@ -205,9 +198,6 @@ def _training_state(results: Path, job: str) -> tuple[str, list[str]]:
 def why(claim: str, folder: Path | None) -> Iterator[str]:
     import pandas as pd
 
-    from fedrepro.evidence.claim_files import quantities_of
-    from fedrepro.files import read_json
-
     study, _, name = claim.partition("/")
     declared = study_of(CONFIG, study).file("claims.yaml")
     entries = {c["id"]: c for c in read_yaml(declared)["claims"]} if declared else {}
@@ -220,9 +210,8 @@ def why(claim: str, folder: Path | None) -> Iterator[str]:
     yield f"{claim} ({row.source}): {row.verdict}"
     for text in (row.statement, f"because: {row.reason}"):
         yield from textwrap.wrap(text, _width(), initial_indent="  ", subsequent_indent="  ")
-    interval = f" [{row.ci_low}, {row.ci_high}]" if row.ci_low else ""
-    numbers = f"published {row.published or '–'} · ours {row.ours or '–'}{interval}"
-    yield f"  {numbers} · {row.seeds or 0} seeds · {row.scale}"
+    ours = f"ours {row.ours or '–'}" + (f" [{row.ci_low}, {row.ci_high}]" if row.ci_low else "")
+    yield f"  published {row.published or '–'} · {ours} · {row.seeds or 0} seeds · {row.scale}"
     yield f"  rule: kind {row.kind} in config/studies/{study}/claims.yaml, verdict in {_shown(path)}"
     shown: set[str] = set()
     for experiment, algorithm in sorted(set(quantities_of(entries[name]))):
@@ -234,18 +223,17 @@ def why(claim: str, folder: Path | None) -> Iterator[str]:
                 yield f"  {what:<6} {run[f'{key}_sha256']}"
             data = run["data"]
             yield f"  data   {data['sha256']} ({data['name']}, {data['kind']})"
-            if data["sha256"] not in shown:
-                files = (data.get("found") or {}).get("files") or {}
-                yield from (f"    real file {file}: {checksum}" for file, checksum in sorted(files.items()))
+            files = {} if data["sha256"] in shown else (data.get("found") or {}).get("files") or {}
+            yield from (f"    real file {file}: {checksum}" for file, checksum in sorted(files.items()))
             shown.add(data["sha256"])
 
 
 def _folder_with(file: str, folder: Path | None, what: str) -> Path:
     """The given results folder, else the newest of results/ that has the file; the reference comes last."""
     if folder is not None:
-        if not (folder / file).is_file():
-            raise UserError(f"{folder}: has no {what}")
-        return folder
+        if (folder / file).is_file():
+            return folder
+        raise UserError(f"{folder}: has no {what}")
     found = [path for path in (ROOT / "results").glob("*/") if (path / file).is_file()]
     if not found:
         raise UserError(f"there is no result of {what} yet: `make reproduce ONLY={what.split()[-1]}` makes it")

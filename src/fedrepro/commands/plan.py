@@ -74,17 +74,15 @@ def training_jobs(layout: Layout, experiments: list[Experiment], rate: float) ->
     for e in experiments:
         samples = client_samples(e)
         flops = step_flops(e, samples)
-        for algorithm in e.spec["algorithms"]:
-            known = paces.get((e.id, algorithm))
-            for shard in e.shards():
-                seeds = len(seeds_of(shard))
-                steps = gradient_steps(e, algorithm, seeds)
-                seconds = steps / unknown_pace(e, flops, rate)
-                if known:
-                    seconds = known.seconds_of(steps, seeds * len(e.settings(algorithm)), flops, rate)
-                gpu = gpu_seconds(e, samples, steps * flops or 1e9 * rate * seconds)
-                room = sizes.run(e, algorithm, seeds)
-                yield TrainingJob(e.id, algorithm, seeds, steps, START + seconds, known is not None, gpu, room)
+        for algorithm, shard in e.jobs():
+            known, seeds = paces.get((e.id, algorithm)), len(seeds_of(shard))
+            steps = gradient_steps(e, algorithm, seeds)
+            seconds = steps / unknown_pace(e, flops, rate)
+            if known:
+                seconds = known.seconds_of(steps, seeds * len(e.settings(algorithm)), flops, rate)
+            gpu = gpu_seconds(e, samples, steps * flops or 1e9 * rate * seconds)
+            room = sizes.run(e, algorithm, seeds)
+            yield TrainingJob(e.id, algorithm, seeds, steps, START + seconds, known is not None, gpu, room)
 
 
 def unknown_pace(e: Experiment, flops: float, rate: float) -> float:

@@ -107,8 +107,8 @@ def rule_trend(ci: Interval, rising: bool) -> Finding:
 
 def rule_consistency(result: float, stated: float, tolerance: float, measured: bool) -> Finding:
     """`result` of the expression against the `stated` number."""
-    disagree = NOT_REPRODUCED if measured else CONTRADICTED
     words = f"the expression gives {result:.6g}, stated is {stated:.6g}, tolerance {tolerance:.4g}"
+    disagree = NOT_REPRODUCED if measured else CONTRADICTED
     return REPRODUCED if within(result, stated, tolerance) else disagree, words
 
 

@@ -34,20 +34,16 @@ def parse_csv(text: str) -> list[list[str]]:
 
 def table_of(path: Path, root: Path, problems: list[str]) -> dict[str, Any] | None:
     """{head, rows: [[(shown, exact)]], numeric: [bool per column], total} of a csv file, cut at MAX_ROWS."""
-    rows = read(path, root, parse_csv, problems)
-    if not rows:
+    if not (rows := read(path, root, parse_csv, problems)):
         return None
     head, total = rows[0], len(rows) - 1
     # Lines of an edited file may differ in length.
     body = [(row + [""] * len(head))[: len(head)] for row in rows[1 : MAX_ROWS + 1]]
     columns = [[row[at] for row in body] for at in range(len(head))]
-    shown = [short_numbers(column) for column in columns]
-    return {
-        "head": head,
-        "rows": [[(shown[at][line], row[at]) for at in range(len(head))] for line, row in enumerate(body)],
-        "numeric": [any(column) and all(is_number(cell) for cell in column if cell) for column in columns],
-        "total": total,
-    }
+    shown = zip(*map(short_numbers, columns), strict=True)
+    cells = [list(zip(*line, strict=True)) for line in zip(shown, body, strict=True)]
+    numeric = [any(column) and all(is_number(cell) for cell in column if cell) for column in columns]
+    return {"head": head, "rows": cells, "numeric": numeric, "total": total}
 
 
 def as_list(value: object) -> list[Any]:

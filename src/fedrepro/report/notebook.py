@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from IPython.display import HTML, Image, Markdown, display
@@ -54,8 +55,7 @@ class Study:
     def cost(self) -> pd.DataFrame:
         """The cost of each training job."""
         columns = ["experiment", "algorithm", "seeds", "gradient_steps", "seconds", "peak_memory_mb", "strategy"]
-        manifests = [read_json(path) for path in sorted((self.results / "runs" / self.name).rglob("*.json"))]
-        jobs = pd.DataFrame(manifests, columns=[*columns, "diverged"])
+        jobs = pd.DataFrame(_manifests(self.results, self.name), columns=[*columns, "diverged"])
         jobs = jobs.assign(seeds=jobs["seeds"].map(len), diverged=jobs["diverged"].map(len))
         names = {"gradient_steps": "gradient steps", "peak_memory_mb": "memory (MB)", "diverged": "diverged runs"}
         return jobs.rename(columns=names)
@@ -107,21 +107,28 @@ class Overview:
 
     def cost(self) -> pd.DataFrame:
         """Jobs, time, memory and gradient steps of each study."""
-        found = {study: Study(self.results, study).cost() for study in self.studies()}
-        jobs = pd.concat({study: cost for study, cost in found.items() if len(cost)}, names=["study"])
-        sums = jobs.groupby("study", sort=False)
-        columns = {
-            "jobs": sums.size(),
-            "minutes": sums["seconds"].sum() / 60,
-            "largest memory (MB)": sums["memory (MB)"].max(),
-        }
-        columns |= {name: sums[name].sum() for name in ("gradient steps", "diverged runs")}
-        return pd.DataFrame(columns).round(1)
+        rows = [
+            {
+                "study": study,
+                "jobs": len(runs),
+                "minutes": sum(m["seconds"] for m in runs) / 60,
+                "largest memory (MB)": max(m["peak_memory_mb"] for m in runs),
+                "gradient steps": sum(m["gradient_steps"] for m in runs),
+                "diverged runs": sum(len(m["diverged"]) for m in runs),
+            }
+            for study in self.studies()
+            if (runs := _manifests(self.results, study))
+        ]
+        return pd.DataFrame(rows).set_index("study").round(1)
 
 
 def _counts(ledger: pd.DataFrame, by: str) -> pd.DataFrame:
     """Claims by a column and verdict."""
     return pd.crosstab(ledger[by], ledger["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
+
+
+def _manifests(results: Path, study: str) -> list[dict[str, Any]]:
+    return [read_json(path) for path in sorted((results / "runs" / study).rglob("*.json"))]
 
 
 def _prose(table: pd.DataFrame) -> None:

@@ -98,8 +98,7 @@ def save(fig: Figure, kind: str) -> bytes:
 
 def _lay_out(fig: Figure) -> None:
     """Lay the figure out once; `savefig` would do it for each kind, and draw the figure once more each time."""
-    engine = fig.get_layout_engine()
-    if engine is None:
+    if (engine := fig.get_layout_engine()) is None:
         return
     for axes in fig.axes:
         for spine in axes.spines.values():
@@ -191,9 +190,8 @@ def _group_colours(groups: Sequence[str]) -> list[str]:
 
 def _draw_stacks(axes: Axes, counts: np.ndarray, groups: Sequence[str]) -> None:
     """Bars by client, stacked by class; marks under the bars show the groups."""
-    clients = np.arange(counts.shape[1])
+    clients, bottom = np.arange(counts.shape[1]), np.zeros(counts.shape[1])
     shades = plt.get_cmap("viridis")(np.linspace(0, 1, len(counts)))
-    bottom = np.zeros(len(clients))
     for number, (held, shade) in enumerate(zip(counts, shades, strict=True)):
         style: dict[str, Any] = {"color": shade, "width": 0.9, "linewidth": 0.3, "edgecolor": "white"}
         axes.bar(clients, held, bottom=bottom, label=str(number), **style)

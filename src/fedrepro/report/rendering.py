@@ -67,8 +67,7 @@ def provenance_of(
     diverged = all_rows.loc[all_rows["diverged"].astype(bool)]
     return {
         "artefact": spec["id"],
-        "study": spec["study"],
-        **{k: spec[k] for k in ("title", "caption", "kind", "source")},
+        **{k: spec[k] for k in ("study", "title", "caption", "kind", "source")},
         "scale": scale,
         "data": sorted(all_rows["data"].unique()),
         "seeds": int(all_rows["seed"].nunique()),
