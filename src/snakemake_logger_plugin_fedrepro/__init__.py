@@ -1,8 +1,6 @@
-"""Snakemake's output as one progress line: jobs done, time passed, time left, running jobs.
-
-On a terminal the line is rewritten in place; a file gets one line per finished job. Errors and warnings are shown at
-once, errors with the end of the job's log.
-"""
+"""Snakemake's output as one progress line: jobs done, time passed, time left, running jobs. On a terminal the line is
+rewritten in place; a file gets one line per finished job. Errors and warnings are shown at once, errors with the end of
+the job's log."""
 
 import logging
 import sys
@@ -79,11 +77,10 @@ class LogHandler(LogHandlerBase):
 
     def _another_run(self, record: logging.LogRecord) -> str | None:
         """Replaces snakemake's page about locks: which run uses the folder."""
-        if getattr(record, "exception", None) != "LockException":
-            return None
         from fedrepro.workflow.run_lock import busy  # here: every snakemake command loads this plugin
 
-        return (line := busy()) and f"error: {line}"
+        locked = getattr(record, "exception", None) == "LockException"
+        return f"error: {line}" if locked and (line := busy()) else None
 
     def left(self) -> float:
         """Seconds left, at the pace so far."""

@@ -10,9 +10,8 @@ and Flower (fedrepro.bench.rounds), in turns; medians with spread. Columns:
   precision (apart_double: in double); for the bare loop, from itself in double precision.
 
 Two more cases: a whole run from process start (logistic regression, 1000 clients, ten per round, 100 rounds), and every
-study that declares a `WHOLE_STUDY` in its bench.py, with jobs in parallel, against one process of pfl per core.
-
-Into results/bench/engine.csv, .svg and .png.
+study that declares a `WHOLE_STUDY` in its bench.py, with jobs in parallel, against one process of pfl per core. Into
+results/bench/engine.csv, .svg and .png.
 """
 
 import sys

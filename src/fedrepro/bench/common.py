@@ -1,7 +1,5 @@
-"""Shared by the parts of `make bench`: processes, turns, spread of times, files.
-
-Nothing here imports torch: a part that measures memory would count it.
-"""
+"""Shared by the parts of `make bench`: processes, turns, spread of times, files. Nothing here imports torch: a part
+that measures memory would count it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""`make bench`, data: seconds and memory of every stand-in at its default size, and of the real files in DATA_DIR.
-
-Each runs in a fresh process, two at a time. Into results/bench/data.csv.
-"""
+"""`make bench`, data: seconds and memory of every stand-in at its default size, and of the real files in DATA_DIR, each
+in a fresh process, two at a time. Into results/bench/data.csv."""
 
 import sys
 import time

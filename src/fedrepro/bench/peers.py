@@ -1,9 +1,6 @@
 """The same rounds by other simulators: pfl's simulated backend, in this process, and Flower's simulation, in ray's
-processes, one per core. Both are imported where they are used: the studies' environment has neither.
-
-A round is FedAvg: every client takes its batches once, in the order of its samples, from the server's model; the server
-averages. Each simulator is used as its documentation describes for PyTorch.
-"""
+processes, one per core, each as its documentation describes for PyTorch and imported where it is used: the studies'
+environment has neither. Every client takes its batches once, in the order of its samples; the server averages."""
 
 import importlib.util
 import logging

@@ -1,8 +1,5 @@
-"""A round of FedAvg by the engine with either strategy, by bare code and by other simulators, in turns.
-
-Bare code only takes the gradient steps (forward, backward, step) on prepared batches and averages: as a loop and as one
-fused vmap.
-"""
+"""A round of FedAvg by the engine with either strategy, by bare code and by other simulators, in turns. Bare code only
+takes the gradient steps (forward, backward, step) on prepared batches and averages: as a loop and as one fused vmap."""
 
 import itertools
 import os

@@ -1,7 +1,5 @@
-"""Whole runs for the bench: one from process start, and studies with their jobs in parallel.
-
-The first is FLUTE's published comparison: logistic regression on 1000 clients, ten per round, 100 rounds.
-"""
+"""Whole runs for the bench: FLUTE's published comparison from process start (logistic regression on 1000 clients, ten
+per round, 100 rounds), and studies with their jobs in parallel."""
 
 import importlib
 import os

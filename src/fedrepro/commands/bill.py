@@ -1,7 +1,5 @@
-"""`make sbom`: a bill of materials of envs/requirements.lock, as CycloneDX 1.5 JSON on stdout.
-
-Licences are those that the installed packages declare; packages for another system or Python are listed without.
-"""
+"""`make sbom`: a bill of materials of envs/requirements.lock, as CycloneDX 1.5 JSON on stdout. Licences are those that
+the installed packages declare; packages for another system or Python are listed without."""
 
 import json
 import re

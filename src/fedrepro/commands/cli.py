@@ -1,8 +1,6 @@
-"""`fedrepro list|show|status|why`: look at studies and results without knowing snakemake (`--help` tells how).
-
-Results are read from results/ of the checkout: the newest run first, results/reference last; `--in` names a folder.
-The command only reads; `make reproduce` runs.
-"""
+"""`fedrepro list|show|status|why`: look at studies and results without knowing snakemake. Results are read from
+results/ of the checkout: the newest run first, results/reference last; `--in` names a folder. The command only reads;
+`make reproduce` runs."""
 
 import argparse
 import ast

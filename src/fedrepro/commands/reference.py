@@ -180,7 +180,7 @@ def main(arguments: Sequence[str]) -> int:
                 told, found = check(Path(folder))
                 lines = [*found, told, f"{len(found)} differences" if found else "no difference"]
                 sys.stdout.writelines(f"{line}\n" for line in lines)
-                return 1 if found else 0
+                return int(bool(found))
             case _:
                 possible = "keep RESULTS STUDY… | keep-bench BENCH | check RESULTS"
                 raise UserError(f"usage: python -m fedrepro.commands.reference {possible}")

@@ -1,7 +1,5 @@
-"""Claims files, config/studies/<study>/claims.yaml: reading and checking. Nothing here imports pandas.
-
-Arithmetic in them is checked before it is evaluated, and evaluated without `eval`.
-"""
+"""Claims files, config/studies/<study>/claims.yaml: reading and checking. Their arithmetic is checked before it is
+evaluated, and evaluated without `eval`. Nothing here imports pandas."""
 
 import ast
 import math

@@ -30,8 +30,7 @@ class Printed(NamedTuple):
 
 def read_printed(path: Path) -> dict[str, Printed]:
     """Id → number, for every row of a study's file."""
-    table = pd.read_csv(path)
-    return {row.id: Printed(row.value, row.spread) for row in table.itertuples()}
+    return {row.id: Printed(row.value, row.spread) for row in pd.read_csv(path).itertuples()}
 
 
 class Tables(dict[str, pd.DataFrame]):

@@ -1,7 +1,5 @@
-"""Reading the results folder, and the cost of its runs: time, memory, machines, versions; and which runs diverged.
-
-A missing or broken file is never a crash: `problems` collects one sentence per file that could not be read.
-"""
+"""Reading the results folder, and the cost of its runs. A missing or broken file is never a crash: `problems` collects
+one sentence per file that could not be read."""
 
 import csv
 import io
