@@ -1,7 +1,5 @@
 """One style for all figures: sizes, colours that colour-blind readers can tell apart, bands, tables."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Sequence
