@@ -1,8 +1,6 @@
-"""Snakemake's output as one progress line: jobs done, time passed, time left, running jobs.
-
-On a terminal the line is rewritten in place; a file gets one line per finished job. Errors and warnings are shown at
-once, errors with the end of the job's log.
-"""
+"""Snakemake's output as one progress line: jobs done, time passed, time left, running jobs. On a terminal the line is
+rewritten in place; a file gets one line per finished job. Errors and warnings are shown at once, errors with the end of
+the job's log."""
 
 import logging
 import sys
@@ -79,11 +77,10 @@ class LogHandler(LogHandlerBase):
 
     def _another_run(self, record: logging.LogRecord) -> str | None:
         """Replaces snakemake's page about locks: which run uses the folder."""
-        if getattr(record, "exception", None) != "LockException":
-            return None
         from fedrepro.workflow.run_lock import busy  # here: every snakemake command loads this plugin
 
-        return (line := busy()) and f"error: {line}"
+        locked = getattr(record, "exception", None) == "LockException"
+        return f"error: {line}" if locked and (line := busy()) else None
 
     def left(self) -> float:
         """Seconds left, at the pace so far."""
@@ -102,41 +99,33 @@ class LogHandler(LogHandlerBase):
         total = sum(self.planned.values())
         if not total or (not self.terminal and not finished):
             return
-        parts = [
-            f"{self.finished}/{total} jobs",
-            f"{100 * self.finished // total} %",
-            f"{_clock(time.monotonic() - self.start)} gone, about {_clock(self.left())} left",
-        ]
-        if self.failed:
-            parts.append(f"{self.failed} failed")
+        parts = [f"{self.finished}/{total} jobs", f"{100 * self.finished // total} %"]
+        parts += [f"{_clock(time.monotonic() - self.start)} gone, about {_clock(self.left())} left"]
+        parts += [f"{self.failed} failed"] if self.failed else []
         running = [self.jobs[j][1] for j in self.running]
         now = running[-1] + (f" (+{len(running) - 1})" if len(running) > 1 else "") if running else finished
-        line = " · ".join([*parts, now if self.terminal else f"done: {finished}"])
         if self.terminal:
-            sys.stderr.write("\r\x1b[K" + line[:200] + ("\n" if self.finished == total else ""))
+            self._say(" · ".join([*parts, now])[:200], end="\n" if self.finished == total else "")
         else:
-            sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+            self._say(" · ".join([*parts, f"done: {finished}"]))
 
     def _failure(self, record: logging.LogRecord) -> str:
         rule = getattr(record, "rule_name", "a job")
         lines = [f"failed: {self.jobs.get(getattr(record, 'jobid', -1), ('', rule))[1]}"]
-        if message := getattr(record, "rule_msg", None):  # from the cluster
-            lines.append(f"  {message}")
+        lines += [f"  {message}"] if (message := getattr(record, "rule_msg", None)) else []  # from the cluster
         return "\n".join([*lines, *_ends(getattr(record, "log", None) or [])])
 
-    def _say(self, text: str) -> None:
-        sys.stderr.write(("\r\x1b[K" if self.terminal else "") + text + "\n")
+    def _say(self, text: str, end: str = "\n") -> None:
+        sys.stderr.write(("\r\x1b[K" if self.terminal else "") + text + end)
         sys.stderr.flush()
 
 
 def _ends(logs: Iterable[object]) -> list[str]:
     """The last lines of each existing log, and its path."""
     lines = []
-    for path in map(Path, map(str, logs)):
-        if path.exists():
-            lines += [f"  {text}" for text in path.read_text(errors="replace").splitlines()[-LOG_LINES:]]
-            lines.append(f"  log: {path}")
+    for path in (path for path in map(Path, map(str, logs)) if path.exists()):
+        lines += [f"  {text}" for text in path.read_text(errors="replace").splitlines()[-LOG_LINES:]]
+        lines.append(f"  log: {path}")
     return lines
 
 

@@ -1,8 +1,7 @@
 """`make bench`: the engine's round compared with hand-written code and other simulators. `[REPEATS]`
 
-A round of FedAvg (sampling, batches, client updates, average) by the engine with either strategy; by bare code that
-only takes the gradient steps on prepared batches and averages, as a loop and as one fused vmap; and, where installed,
-by pfl and Flower (fedrepro.bench.peers). All take turns; medians with spread. Columns:
+A round of FedAvg (sampling, batches, client updates, average) by the engine, by bare code and, where installed, by pfl
+and Flower (fedrepro.bench.rounds), in turns; medians with spread. Columns:
 
 - ratio: a system's time over that of the engine's better strategy, turn by turn;
 - not_gradients: the share of the engine's round that bare code of the same kind does not need;
@@ -11,9 +10,8 @@ by pfl and Flower (fedrepro.bench.peers). All take turns; medians with spread. C
   precision (apart_double: in double); for the bare loop, from itself in double precision.
 
 Two more cases: a whole run from process start (logistic regression, 1000 clients, ten per round, 100 rounds), and every
-study that declares a `WHOLE_STUDY` in its bench.py, with jobs in parallel, against one process of pfl per core.
-
-Into results/bench/engine.csv, .svg and .png.
+study that declares a `WHOLE_STUDY` in its bench.py, with jobs in parallel, against one process of pfl per core. Into
+results/bench/engine.csv, .svg and .png.
 """
 
 import sys
@@ -22,11 +20,10 @@ from functools import partial
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from fedrepro.bench import rounds, runs
 from fedrepro.bench.common import write, write_figure
-from fedrepro.report.plotting import COLOURS, figure
+from fedrepro.report.plotting import COLOURS, figure, plain_ticks
 from fedrepro.workflow.train_job import keep_freed_memory
 
 
@@ -44,13 +41,12 @@ def draw(table: pd.DataFrame) -> Figure:
         ax.axvline(1, color="#555555", linewidth=0.8, linestyle=":")
         for place, ratio in enumerate(own["ratio"]):
             ax.annotate(f" {ratio:.2g}" if ratio < 10 else f" {ratio:.0f}", (ratio, place), va="center", fontsize=8)
-        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        ax.xaxis.set_minor_formatter(NullFormatter())
+        plain_ticks(ax.xaxis)
         ax.set_xlabel("time, in that of the engine")
     return fig
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> None:
     repeats = int(arguments[0]) if arguments else 15
     torch.set_num_threads(1)
     keep_freed_memory()
@@ -62,8 +58,7 @@ def main(arguments: list[str]) -> int:
         table = pd.concat([table, pd.DataFrame(part())], ignore_index=True)
         write("engine", table, digits=4)
     write_figure("engine", draw(table))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -36,15 +36,13 @@ class Case:
 
     def federation(self, dtype: torch.dtype = torch.float32) -> Federation:
         """Each client has as many samples as it uses in a round."""
-        rng = streams.generator("bench", 0, "data")
-        rows = self.clients * self.steps * self.batch
+        rng, rows = streams.generator("bench", 0, "data"), self.clients * self.steps * self.batch
         x = torch.from_numpy(rng.normal(size=(rows, *self.shape)).astype(np.float32))
         return split_evenly(x.to(dtype), torch.from_numpy(rng.integers(0, CLASSES, rows)), self.clients)
 
     def client_tensors(self) -> Sequence[tuple[Tensor, Tensor]]:
         """(x, y) per client."""
-        batches = map(self.federation().train.full_batch, range(self.clients))
-        return [(batch.x, batch.y) for batch in batches]
+        return [(own.x, own.y) for own in map(self.federation().train.full_batch, range(self.clients))]
 
 
 def split_evenly(x: Tensor, y: Tensor, clients: int) -> Federation:

@@ -1,7 +1,5 @@
-"""Shared by the parts of `make bench`: processes, turns, spread of times, files.
-
-Nothing here imports torch: a part that measures memory would count it.
-"""
+"""Shared by the parts of `make bench`: processes, turns, spread of times, files. Nothing here imports torch: a part
+that measures memory would count it."""
 
 from __future__ import annotations
 
@@ -52,6 +50,11 @@ def iqr(seconds: Sequence[float]) -> float:
     """Interquartile range."""
     quarter, _, three = statistics.quantiles(seconds, n=4)
     return three - quarter
+
+
+def middle(seconds: Sequence[float]) -> dict[str, float]:
+    """The columns of a median with its spread."""
+    return {"median_s": statistics.median(seconds), "iqr_s": iqr(seconds)}
 
 
 def write_figure(name: str, drawn: Figure) -> None:

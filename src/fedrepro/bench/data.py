@@ -1,7 +1,5 @@
-"""`make bench`, data: seconds and memory of every stand-in at its default size, and of the real files in DATA_DIR.
-
-Each runs in a fresh process, two at a time. Into results/bench/data.csv.
-"""
+"""`make bench`, data: seconds and memory of every stand-in at its default size, and of the real files in DATA_DIR, each
+in a fresh process, two at a time. Into results/bench/data.csv."""
 
 import sys
 import time
@@ -25,16 +23,11 @@ def measure(name: str, mode: str, folders: tuple[Path, ...]) -> dict[str, Any]:
     begin = time.perf_counter()
     data = parts.dataset(name).load(Source(streams.generator(name, -1, "data"), mode, folders), **parameters)
     seconds = time.perf_counter() - begin
-    return {
-        "data": name,
-        "kind": data.kind,
-        "samples": len(data.train),
-        "seconds": seconds,
-        "peak_mb": round(peak_memory_mb()),
-    }
+    about = {"data": name, "kind": data.kind, "samples": len(data.train)}
+    return {**about, "seconds": seconds, "peak_mb": round(peak_memory_mb())}
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> None:
     folders = tuple(map(Path, arguments))
     names_of = {n: e.files for n in parts.modules("datasets") if (e := parts.dataset(n)).files}
     here = [name for name, files in names_of.items() if present(files, folders)]
@@ -45,8 +38,7 @@ def main(arguments: list[str]) -> int:
         totals[mode] = time.perf_counter() - begin
     told = "".join(f"{mode}, all, two at a time: {s:.1f} s\n" for mode, s in totals.items())
     write("data", pd.DataFrame(rows), digits=2, told=told, two_processes_s=totals)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

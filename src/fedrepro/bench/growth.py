@@ -7,7 +7,6 @@ Processor time, so that other load on the machine does not count. Into results/b
 """
 
 import gc
-import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,25 +17,22 @@ import numpy as np
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.bench.case import split_evenly
-from fedrepro.bench.common import beginning_with, iqr, times_as_long, write, write_figure
+from fedrepro.bench.common import beginning_with, middle, times_as_long, write, write_figure
 from fedrepro.bench.rounds import one_run
 from fedrepro.core import parts, streams
-from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.clients import strategy
-from fedrepro.core.federation import Federation, LocalWork
+from fedrepro.core.federation import LocalWork
 from fedrepro.core.model import build
 from fedrepro.core.rounds import advance
 from fedrepro.core.task import Task
-from fedrepro.report.plotting import COLOURS, figure
+from fedrepro.report.plotting import COLOURS, figure, plain_ticks
 from fedrepro.workflow.train_job import keep_freed_memory
 
 SAMPLES, INPUTS, CLASSES = 10, 60, 10
-DRAWN = (5, 10, 20, 40, 80)
-TOTAL = (100, 1_000, 10_000, 100_000)
+DRAWN, TOTAL = (5, 10, 20, 40, 80), (100, 1_000, 10_000, 100_000)
 TURN = 0.1  # seconds
 LABELS = {"clients a round": "clients drawn, of 1000", "clients in all": "clients in all, 10 drawn"}
 Round = Callable[[int], object]
@@ -44,19 +40,12 @@ Round = Callable[[int], object]
 
 def softmax_round(clients: int, drawn: int) -> Round:
     """FedAvg on softmax regression, for `drawn` of `clients` clients with ten samples each."""
-    rng = streams.generator("bench", clients, "data")
-    rows = clients * SAMPLES
+    rng, rows = streams.generator("bench", clients, "data"), clients * SAMPLES
     x = torch.from_numpy(rng.standard_normal((rows, INPUTS), dtype=np.float32))
     y = torch.from_numpy(rng.integers(0, CLASSES, rows))
     model = build(parts.model("softmax"), (INPUTS,), CLASSES, streams.torch_generator("bench", 0, "init"))
-    work = LocalWork(epochs=5, batch=SAMPLES)
-    return round_of(Task(model), split_evenly(x, y, clients), work, FedAvg(lr=0.05), drawn)
-
-
-def round_of(task: Task, data: Federation, work: LocalWork, algorithm: Algorithm, drawn: int) -> Round:
-    """A function that runs round t, for `drawn` of the clients."""
-    plan, replicate = one_run(task, data, work, algorithm, drawn)
-    run = strategy("vmap")
+    task, work, run = Task(model), LocalWork(epochs=5, batch=SAMPLES), strategy("vmap")
+    plan, replicate = one_run(task, split_evenly(x, y, clients), work, FedAvg(lr=0.05), drawn)
     return lambda t: advance(task, [replicate], plan, run, t)
 
 
@@ -78,16 +67,14 @@ def times(rounds: Mapping[int, Round], repeats: int) -> dict[int, list[float]]:
     return found
 
 
-def resident() -> int:
-    """Resident bytes of this process."""
-    gc.collect()
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+def memory(clients: int) -> float:
+    """Resident bytes per client beyond its samples and labels, after ten rounds of ten clients."""
 
+    def resident() -> int:
+        gc.collect()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
-def memory(clients: int, drawn: int = 10) -> float:
-    """Bytes per client beyond its samples and labels, after ten rounds."""
-    before = resident()
-    run = softmax_round(clients, drawn)
+    before, run = resident(), softmax_round(clients, 10)
     for t in range(10):
         run(t)
     return (resident() - before) / clients - SAMPLES * (4 * INPUTS + 8)
@@ -98,13 +85,7 @@ def family(what: str, rounds: Mapping[int, Round], repeats: int) -> list[dict[st
     found = times(rounds, repeats)
     smallest = found[next(iter(rounds))]
     return [
-        {
-            "what": what,
-            "size": size,
-            "median_s": statistics.median(seconds),
-            "iqr_s": iqr(seconds),
-            "times_the_smallest": times_as_long(seconds, smallest),
-        }
+        {"what": what, "size": size, **middle(seconds), "times_the_smallest": times_as_long(seconds, smallest)}
         for size, seconds in found.items()
     ]
 
@@ -131,21 +112,19 @@ def draw(table: pd.DataFrame) -> Figure:
             slope, start = np.polyfit(own["size"], milliseconds, 1)
             ax.plot(own["size"], start + slope * own["size"], color="#555555", linewidth=0.8, linestyle=":")
             ax.set_xticks(own["size"])
-            ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            ax.xaxis.set_minor_formatter(NullFormatter())
+            plain_ticks(ax.xaxis)
         ax.set(xlabel=LABELS[what], ylim=(0, None), title=what)
     axes[0, 0].set_ylabel("ms per round (processor)")
     return fig
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> None:
     torch.set_num_threads(1)
     keep_freed_memory()
     table = measure(int(arguments[0]) if arguments else 40)
     write_figure("growth", draw(table))
     write("growth", table, digits=4)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

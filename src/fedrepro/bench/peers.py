@@ -1,9 +1,6 @@
 """The same rounds by other simulators: pfl's simulated backend, in this process, and Flower's simulation, in ray's
-processes, one per core. Both are imported where they are used: the studies' environment has neither.
-
-A round is FedAvg: every client takes its batches once, in the order of its samples, from the server's model; the server
-averages. Each simulator is used as its documentation describes for PyTorch.
-"""
+processes, one per core, each as its documentation describes for PyTorch and imported where it is used: the studies'
+environment has neither. Every client takes its batches once, in the order of its samples; the server averages."""
 
 import importlib.util
 import logging
@@ -19,6 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fedrepro.bench.case import Case
+
+#: case → its model and its data, made once per process
+_KEPT: dict[str, tuple[nn.Module, Sequence[tuple[Tensor, Tensor]]]] = {}
 
 
 def there(name: str) -> bool:
@@ -43,9 +43,8 @@ class Pfl:
         self.module = module = with_loss(case.build())
         self.model = PyTorchModel(module, torch.optim.SGD, torch.optim.SGD(module.parameters(), lr=1.0))
         self.backend = SimulatedBackend(training_data=federated, val_data=None)
-        self.train = NNTrainHyperParams(
-            local_batch_size=case.batch, local_num_epochs=1, local_learning_rate=lr, local_max_grad_norm=None
-        )
+        local = {"local_num_epochs": 1, "local_learning_rate": lr, "local_max_grad_norm": None}
+        self.train = NNTrainHyperParams(local_batch_size=case.batch, **local)
         self.cohort = sampled or case.clients
 
     def rounds(self, count: int) -> list[float]:
@@ -64,9 +63,8 @@ class Pfl:
 
         sizes = {"train_cohort_size": self.cohort, "val_cohort_size": 0}
         parameters = NNAlgorithmParams(central_num_iterations=count + 1, evaluation_frequency=10**9, **sizes)
-        FederatedAveraging().run(
-            parameters, self.backend, self.model, self.train, callbacks=[Clock()], send_metrics_to_platform=False
-        )
+        options = {"callbacks": [Clock()], "send_metrics_to_platform": False}
+        FederatedAveraging().run(parameters, self.backend, self.model, self.train, **options)
         return list(np.diff(ends))
 
     def parameters(self) -> dict[str, Tensor]:
@@ -92,9 +90,7 @@ def flower_rounds(
     from flwr.serverapp.strategy import FedAvg
     from flwr.simulation import run_simulation
 
-    begins: list[float] = []
-    ends: list[float] = []
-    final: dict[str, Tensor] = {}
+    begins, ends, final = list[float](), list[float](), dict[str, Tensor]()
 
     class Timed(FedAvg):
         def configure_train(self, *arguments: Any, **named: Any) -> Any:
@@ -110,32 +106,22 @@ def flower_rounds(
 
     @server.main()
     def main(grid: Any, context: Any) -> None:
-        strategy = Timed(
-            fraction_train=(sampled or case.clients) / case.clients,
-            fraction_evaluate=0.0,
-            min_train_nodes=sampled or case.clients,
-            min_available_nodes=case.clients,
-        )
-        found = strategy.start(
-            grid=grid, initial_arrays=ArrayRecord(case.build().state_dict()), num_rounds=count + 1, timeout=3600
-        )
+        least = {"min_train_nodes": sampled or case.clients, "min_available_nodes": case.clients}
+        strategy = Timed(fraction_train=(sampled or case.clients) / case.clients, fraction_evaluate=0.0, **least)
+        initial = ArrayRecord(case.build().state_dict())
+        found = strategy.start(grid=grid, initial_arrays=initial, num_rounds=count + 1, timeout=3600)
         final.update(found.arrays.to_torch_state_dict())
 
     @client.train()
     def train(message: Any, context: Any) -> Any:
         return flower_client(message, context, case, lr)
 
-    run_simulation(
-        server,
-        client,
-        case.clients,
-        backend_config={
-            "init_args": {"num_cpus": cores, "logging_level": "error", "include_dashboard": False},
-            "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
-        },
-    )
-    seconds = [end - begin for begin, end in zip(begins, ends, strict=True)]
-    return seconds[1:], final
+    backend = {
+        "init_args": {"num_cpus": cores, "logging_level": "error", "include_dashboard": False},
+        "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
+    }
+    run_simulation(server, client, case.clients, backend_config=backend)
+    return [end - begin for begin, end in zip(begins, ends, strict=True)][1:], final
 
 
 def flower_client(message: Any, context: Any, case: Case, lr: float) -> Any:
@@ -143,7 +129,9 @@ def flower_client(message: Any, context: Any, case: Case, lr: float) -> Any:
     from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 
     torch.set_num_threads(1)
-    model, clients = _kept(case)
+    if (key := repr(case)) not in _KEPT:
+        _KEPT[key] = case.build(), case.client_tensors()
+    model, clients = _KEPT[key]
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
     x, y = clients[int(context.node_config["partition-id"])]
     optimiser = torch.optim.SGD(model.parameters(), lr=lr)
@@ -153,13 +141,3 @@ def flower_client(message: Any, context: Any, case: Case, lr: float) -> Any:
         optimiser.step()
     content = {"arrays": ArrayRecord(model.state_dict()), "metrics": MetricRecord({"num-examples": len(y)})}
     return Message(content=RecordDict(content), reply_to=message)
-
-
-_KEPT: dict[str, tuple[nn.Module, Sequence[tuple[Tensor, Tensor]]]] = {}
-
-
-def _kept(case: Case) -> tuple[nn.Module, Sequence[tuple[Tensor, Tensor]]]:
-    """The model and the data, made once per process."""
-    if (key := repr(case)) not in _KEPT:
-        _KEPT[key] = case.build(), case.client_tensors()
-    return _KEPT[key]

@@ -1,8 +1,5 @@
-"""A round of FedAvg by the engine with either strategy, by bare code and by other simulators, in turns.
-
-Bare code only takes the gradient steps (forward, backward, step) on prepared batches and averages: as a loop and as one
-fused vmap.
-"""
+"""A round of FedAvg by the engine with either strategy, by bare code and by other simulators, in turns. Bare code only
+takes the gradient steps (forward, backward, step) on prepared batches and averages: as a loop and as one fused vmap."""
 
 import itertools
 import os
@@ -20,7 +17,7 @@ from torch.func import functional_call
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.bench import peers
 from fedrepro.bench.case import LR, Case
-from fedrepro.bench.common import beginning_with, iqr, times_as_long
+from fedrepro.bench.common import beginning_with, middle, times_as_long
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Algorithm, Problem
 from fedrepro.core.clients import strategy
@@ -31,7 +28,7 @@ from fedrepro.core.task import Task
 
 #: the engine's strategies, and the loop by hand
 WAYS = ("loop", "vmap", "bare")
-FEDAVG = FedAvg(lr=LR)
+FEDAVG, THREADS = FedAvg(lr=LR), sorted({1, os.cpu_count() or 1})
 Steps = Sequence[tuple[Tensor, Tensor]]  # the batches of one client
 Times = dict[tuple[str, int], list[float]]  # (system, threads) → seconds, turn by turn
 CASES = {
@@ -88,11 +85,10 @@ def measure(name: str, repeats: int) -> list[dict[str, Any]]:
     data, task = case.federation(), Task(case.build())
     plan, replicate = one_run(task, data, case.work, FEDAVG)
     twin = case.build()
-    start = [p.detach().clone() for p in twin.parameters()]
-    rng = streams.generator("bench", 0, "batches", 0)
-    drawn = [[(b.x, b.y) for b in mine] for mine in case.work.draw(data.train, range(case.clients), 0, rng).values()]
+    named = {name: p.detach().clone() for name, p in twin.named_parameters()}
+    start = list(named.values())
+    drawn = drawn_batches(case, data, 0)
     x, y = (torch.stack([torch.stack([b[i] for b in client]) for client in drawn]) for i in range(2))
-    named = dict(zip(dict(twin.named_parameters()), start, strict=True))
     calls: dict[str, Callable[[], object]] = {
         "bare loop": lambda: bare_round(twin, start, drawn, [torch.zeros_like(p) for p in start]),
         "bare vmap": lambda: bare_vmap(twin, named, x, y),
@@ -102,7 +98,7 @@ def measure(name: str, repeats: int) -> list[dict[str, Any]]:
     if peers.there("pfl"):
         pfl = peers.Pfl(case, LR)
         calls["pfl"] = lambda: pfl.rounds(1)[0]
-    times: Times = {(system, n): [] for system in calls for n in threads()}
+    times: Times = {(system, n): [] for system in calls for n in THREADS}
     for repeat in range(repeats + 1):
         for system, n in beginning_with(repeat, times):
             torch.set_num_threads(n)
@@ -115,7 +111,9 @@ def measure(name: str, repeats: int) -> list[dict[str, Any]]:
     apart |= {f"fedrepro, {way}": largest_difference(single[way], single["bare"]) for way in ("loop", "vmap")}
     exact = {f"fedrepro, {way}": largest_difference(double[way], double["bare"]) for way in ("loop", "vmap")}
     if "pfl" in calls:
-        apart["pfl"] = pfl_apart(case)
+        simulator = peers.Pfl(case, LR)  # its batches follow the order of the samples
+        simulator.rounds(1)  # and one before
+        apart["pfl"] = largest_difference(simulator.parameters(), by_hand(case, 2))
     if peers.there("flwr"):  # after the others, as its processes would take their cores
         times["Flower", 1], found = peers.flower_rounds(case, LR, repeats)
         apart["Flower"] = largest_difference(found, by_hand(case, repeats + 1))
@@ -123,43 +121,31 @@ def measure(name: str, repeats: int) -> list[dict[str, Any]]:
     return [{**row, "apart": apart.get(row["system"]), "apart_double": exact.get(row["system"])} for row in rows]
 
 
+def drawn_batches(case: Case, data: Federation, t: int) -> list[Steps]:
+    """The batches of each client in round t, as the engine draws them."""
+    drawn = case.work.draw(data.train, range(case.clients), t, streams.generator("bench", 0, "batches", t))
+    return [[(b.x, b.y) for b in mine] for mine in drawn.values()]
+
+
 def after_rounds(case: Case, way: Any, dtype: torch.dtype, rounds: int = 2) -> Mapping[str, Tensor]:
     """The server's model after rounds of the engine with a strategy, or of the `bare` loop on the same batches."""
-    data = case.federation(dtype)
     if way == "bare":
-        streamed = (streams.generator("bench", 0, "batches", t) for t in range(rounds))
-        drawn = (case.work.draw(data.train, range(case.clients), t, rng).values() for t, rng in enumerate(streamed))
-        return bare_model(case.build(dtype), ([[(b.x, b.y) for b in mine] for mine in each] for each in drawn))
-    task = Task(case.build(dtype))
-    plan, replicate = one_run(task, data, case.work, FEDAVG, rounds=rounds)
-    for t in range(rounds):
-        advance(task, [replicate], plan, strategy(way), t)
-    return replicate.algorithm.model(replicate.state, None, -1)
+        data = case.federation(dtype)
+        return bare_model(case.build(dtype), (drawn_batches(case, data, t) for t in range(rounds)))
+    return engine_model(case, rounds, way=way, dtype=dtype)
 
 
 def bare_model(model: nn.Module, rounds: Iterable[Sequence[Steps]]) -> dict[str, Tensor]:
     """The model after rounds of the bare loop, given the batches of each."""
     start: list[Tensor] = [p.detach().clone() for p in model.parameters()]
     for batches in rounds:
-        total = [torch.zeros_like(p) for p in start]
-        bare_round(model, start, batches, total)
+        bare_round(model, start, batches, total := [torch.zeros_like(p) for p in start])
         start = total
     return dict(zip(dict(model.named_parameters()), start, strict=True))
 
 
-def pfl_apart(case: Case) -> float:
-    """Largest difference of pfl, whose batches follow the order of the samples."""
-    simulator = peers.Pfl(case, LR)
-    simulator.rounds(1)  # and one before
-    return largest_difference(simulator.parameters(), by_hand(case, 2))
-
-
 def largest_difference(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
     return max(float((found[name] - value).abs().max()) for name, value in expected.items())
-
-
-def threads() -> list[int]:
-    return sorted({1, os.cpu_count() or 1})
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -171,23 +157,15 @@ def timed(call: Callable[[], object]) -> float:
 
 def rows_of(case: str, times: Times) -> list[dict[str, Any]]:
     """One row per system, with its fastest number of threads."""
-    middle = {key: statistics.median(seconds) for key, seconds in times.items()}
-    best = {system: min((key for key in times if key[0] == system), key=middle.__getitem__) for system, _ in times}
-    ours = min((key for system, key in best.items() if system.startswith("fedrepro")), key=middle.__getitem__)
+    median = {key: statistics.median(seconds) for key, seconds in times.items()}
+    best = {system: min((key for key in times if key[0] == system), key=median.__getitem__) for system, _ in times}
+    ours = min((key for system, key in best.items() if system.startswith("fedrepro")), key=median.__getitem__)
     rows = []
     for system, key in best.items():
-        bare = best.get(f"bare {system.split()[-1]}")
-        rows.append(
-            {
-                "case": case,
-                "system": system,
-                "threads": key[1],
-                "median_s": middle[key],
-                "iqr_s": iqr(times[key]),
-                "ratio": times_as_long(times[key], times[ours]),
-                "not_gradients": None if bare is None else 1 - times_as_long(times[bare], times[key]),
-            }
-        )
+        bare, seconds = best.get(f"bare {system.split()[-1]}"), times[key]
+        row = {"case": case, "system": system, "threads": key[1], **middle(seconds)}
+        row["ratio"] = times_as_long(seconds, times[ours])
+        rows.append({**row, "not_gradients": None if bare is None else 1 - times_as_long(times[bare], seconds)})
     return rows
 
 
@@ -198,9 +176,11 @@ def by_hand(case: Case, rounds: int) -> dict[str, Tensor]:
     return bare_model(case.build(), itertools.repeat(batches, rounds))
 
 
-def engine_model(case: Case, rounds: int, sampled: int | None = None) -> Params:
+def engine_model(
+    case: Case, rounds: int, sampled: int | None = None, way: Any = "vmap", dtype: torch.dtype = torch.float32
+) -> Params:
     """The server's model after the engine's rounds."""
-    task = Task(case.build())
-    plan, replicate = one_run(task, case.federation(), case.work, FEDAVG, sampled, rounds)
-    train(task, [replicate], plan, strategy("vmap"))
+    task = Task(case.build(dtype))
+    plan, replicate = one_run(task, case.federation(dtype), case.work, FEDAVG, sampled, rounds)
+    train(task, [replicate], plan, strategy(way))
     return replicate.algorithm.model(replicate.state, None, -1)

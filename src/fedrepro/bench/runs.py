@@ -1,7 +1,5 @@
-"""Whole runs for the bench: one from process start, and studies with their jobs in parallel.
-
-The first is FLUTE's published comparison: logistic regression on 1000 clients, ten per round, 100 rounds.
-"""
+"""Whole runs for the bench: FLUTE's published comparison from process start (logistic regression on 1000 clients, ten
+per round, 100 rounds), and studies with their jobs in parallel."""
 
 import importlib
 import os
@@ -20,8 +18,7 @@ from fedrepro.bench.case import LR, Case
 from fedrepro.bench.rounds import Times, engine_model, rows_of
 from fedrepro.files import ROOT, read_json
 
-WHOLE_RUN = Case("softmax", (60,), clients=1000, steps=1)
-WHOLE_RUN_SAMPLED, WHOLE_RUN_ROUNDS = 10, 100
+WHOLE_RUN, SAMPLED, ROUNDS = Case("softmax", (60,), clients=1000, steps=1), 10, 100
 PFL_SECONDS = 8
 
 
@@ -41,26 +38,24 @@ def whole_studies() -> dict[str, WholeStudy]:
 
 def whole_run(system: str) -> None:
     """The first comparison, in this process."""
-    case, sampled, rounds = WHOLE_RUN, WHOLE_RUN_SAMPLED, WHOLE_RUN_ROUNDS
     if system == "Flower":
-        peers.flower_rounds(case, LR, rounds - 1, sampled=sampled)
+        peers.flower_rounds(WHOLE_RUN, LR, ROUNDS - 1, sampled=SAMPLED)
     elif system == "pfl":
-        peers.Pfl(case, LR, sampled=sampled).rounds(rounds - 1)
+        peers.Pfl(WHOLE_RUN, LR, sampled=SAMPLED).rounds(ROUNDS - 1)
     else:
-        engine_model(case, rounds, sampled)
+        engine_model(WHOLE_RUN, ROUNDS, SAMPLED)
 
 
 def measure_whole_run(repeats: int) -> list[dict[str, Any]]:
     """Seconds from the start of a process to its end, for every installed system."""
     systems = ["fedrepro", *(s for s, module in (("pfl", "pfl"), ("Flower", "flwr")) if peers.there(module))]
-    times: dict[str, list[float]] = {system: [] for system in systems}
-    for _ in range(repeats):
-        for system in systems:
-            begin = time.perf_counter()
-            command = [sys.executable, "-m", "fedrepro.bench.runs", "--whole-run", system]
-            subprocess.run(command, check=True, capture_output=True)
-            times[system].append(time.perf_counter() - begin)
-    return rows_of("whole run, 1000 clients", {(system, 1): seconds for system, seconds in times.items()})
+    times: Times = {(system, 1): [] for system in systems}
+    for system in systems * repeats:
+        begin = time.perf_counter()
+        command = [sys.executable, "-m", "fedrepro.bench.runs", "--whole-run", system]
+        subprocess.run(command, check=True, capture_output=True)
+        times[system, 1].append(time.perf_counter() - begin)
+    return rows_of("whole run, 1000 clients", times)
 
 
 def study_run(study: str, scale: str, results: Path) -> tuple[float, int]:
@@ -85,13 +80,6 @@ def pfl_pace(case: Case) -> float:
     return rounds * case.clients * case.steps / (time.perf_counter() - begin)
 
 
-def pfl_paces(study: str, processes: int) -> list[float]:
-    """The same in several processes at once; these are commands, as pfl must be in a main process."""
-    command = [sys.executable, "-m", "fedrepro.bench.runs", "--pfl-pace", study]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
-    return [float(process.communicate()[0].split()[-1]) for process in running]
-
-
 def measure_study(study: str, repeats: int) -> list[dict[str, Any]]:
     """Seconds of a study's gradient steps: by the study as a whole, and by one process of pfl per core."""
     whole, times, steps = whole_studies()[study], Times(), 0
@@ -100,19 +88,22 @@ def measure_study(study: str, repeats: int) -> list[dict[str, Any]]:
             seconds, steps = study_run(study, whole.scale, Path(folder))
         times.setdefault(("fedrepro", 1), []).append(seconds)
         if peers.there("pfl"):
-            pace = sum(pfl_paces(study, os.cpu_count() or 1))
+            command = [
+                sys.executable,
+                "-m",
+                "fedrepro.bench.runs",
+                "--pfl-pace",
+                study,
+            ]  # pfl must be in a main process
+            running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(os.cpu_count() or 1)]
+            pace = sum(float(process.communicate()[0].split()[-1]) for process in running)
             times.setdefault(("pfl", 1), []).append(steps / pace)
     return rows_of(f"study {study}, {steps / 1e6:.3g} M steps", times)
 
 
-def main(arguments: list[str]) -> int:
-    match arguments:
+if __name__ == "__main__":
+    match sys.argv[1:]:
         case ["--whole-run", system]:
             whole_run(system)
         case ["--pfl-pace", study]:
             sys.stdout.write(f"{pfl_pace(whole_studies()[study].rounds)}\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,8 +1,6 @@
-"""`make bench`: a round's clients in a loop and under vmap, for each model at the sizes of a study.
-
-`python -m fedrepro.bench.strategies [scale]` checks what models declare (`fedrepro.core.model`): seconds of the
-processor, one thread, the median of some rounds. Into results/bench/strategies.csv.
-"""
+"""`make bench`: a round's clients in a loop and under vmap, for each model at the sizes of a study. `python -m
+fedrepro.bench.strategies [scale]` checks what models declare (`fedrepro.core.model`): seconds of the processor, one
+thread, the median of some rounds. Into results/bench/strategies.csv."""
 
 import statistics
 import sys

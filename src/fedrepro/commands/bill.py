@@ -1,7 +1,5 @@
-"""`make sbom`: a bill of materials of envs/requirements.lock, as CycloneDX 1.5 JSON on stdout.
-
-Licences are those that the installed packages declare; packages for another system or Python are listed without.
-"""
+"""`make sbom`: a bill of materials of envs/requirements.lock, as CycloneDX 1.5 JSON on stdout. Licences are those that
+the installed packages declare; packages for another system or Python are listed without."""
 
 import json
 import re
@@ -14,68 +12,43 @@ from fedrepro import __version__
 from fedrepro.files import ROOT
 
 LOCK = ROOT / "envs" / "requirements.lock"
-_PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)\s*(?:;\s*(?P<marker>.*))?$")
-
-
-def pins(lock: Path = LOCK) -> list[tuple[str, str, str]]:
-    """(name, version, marker) of every line of the lock."""
-    found = []
-    for line in lock.read_text().splitlines():
-        if line.strip() and not line.startswith("#"):
-            if (pin := _PIN.match(line)) is None:
-                raise ValueError(f"{lock.name}: '{line}' is no pinned version")
-            found.append((pin["name"], pin["version"], pin["marker"] or ""))
-    return found
+PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)\s*(?:;\s*(?P<marker>.*))?$")
 
 
 def licence(name: str, version: str) -> str:
     """The installed package's SPDX expression, short text, classifiers or first line of its licence file; else ""."""
-    try:
-        package = metadata.distribution(name)
-    except metadata.PackageNotFoundError:
-        return ""
-    if package.version != version:
+    package = next(iter(metadata.distributions(name=name)), None)
+    if package is None or package.version != version:
         return ""
     about = package.metadata.json
     text = str(about.get("license_expression") or about.get("license") or "").strip()
     if not text or len(text) > 100 or "\n" in text:  # some packages put their whole licence there
         classifiers = [c for c in about.get("classifier", []) if c.startswith("License ::")]
         text = "; ".join(c.rpartition(" :: ")[2] for c in classifiers)
-    return text or _first_line(package)
-
-
-def _first_line(package: metadata.Distribution) -> str:
-    for file in package.files or []:
-        if re.match(r"(LICEN[CS]E|COPYING)", file.name, re.IGNORECASE):
-            lines = [line.strip() for line in file.read_text().splitlines() if line.strip()]
-            return lines[0][:100] if lines else ""
-    return ""
+    files = (file for file in package.files or [] if re.match(r"(LICEN[CS]E|COPYING)", file.name, re.IGNORECASE))
+    if not text and (file := next(files, None)):
+        text = next(filter(None, map(str.strip, file.read_text().splitlines())), "")[:100]
+    return text
 
 
 def bill(lock: Path = LOCK) -> dict[str, Any]:
     """The bill of materials, one component per line of the lock."""
     components = []
-    for name, version, marker in pins(lock):
-        component: dict[str, Any] = {
-            "type": "library",
-            "name": name,
-            "version": version,
-            "purl": f"pkg:pypi/{name.lower().replace('_', '-')}@{version}",
-        }
+    for line in (line for line in lock.read_text().splitlines() if line.strip() and not line.startswith("#")):
+        if (pin := PIN.match(line)) is None:
+            raise ValueError(f"{lock.name}: '{line}' is no pinned version")
+        name, version = pin["name"], pin["version"]
+        component: dict[str, Any] = {"type": "library", "name": name, "version": version}
+        component["purl"] = f"pkg:pypi/{name.lower().replace('_', '-')}@{version}"
         if text := licence(name, version):
             component["licenses"] = [{"license": {"name": text}}]
-        if marker:
-            component["properties"] = [{"name": "python:marker", "value": marker}]
+        if pin["marker"]:
+            component["properties"] = [{"name": "python:marker", "value": pin["marker"]}]
         components.append(component)
-    return {
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.5",
-        "version": 1,
-        "metadata": {"component": {"type": "application", "name": "fedrepro", "version": __version__}},
-        "components": components,
-    }
+    ours = {"component": {"type": "application", "name": "fedrepro", "version": __version__}}
+    head = {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "metadata": ours}
+    return {**head, "components": components}
 
 
 if __name__ == "__main__":
-    json.dump(bill(), sys.stdout, indent=1)
-    sys.stdout.write("\n")
+    sys.stdout.write(json.dumps(bill(), indent=1) + "\n")

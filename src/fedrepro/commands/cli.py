@@ -1,14 +1,6 @@
-"""`fedrepro`: look at studies and results without knowing snakemake.
-
-    fedrepro list [studies|artefacts|algorithms|datasets]
-    fedrepro show STUDY/ARTEFACT       a table in the terminal, and what it was made from
-    fedrepro show STUDY/EXPERIMENT --config [--scale demo]    its settings, and the place each value comes from
-    fedrepro status                    what is done, running or failed, with the last lines of the log
-    fedrepro why STUDY/CLAIM           the chain from a claim to the data's checksums
-
-Results are read from results/ of the checkout: the newest run first, results/reference last; `--in` names a folder.
-The command only reads; `make reproduce` runs.
-"""
+"""`fedrepro list|show|status|why`: look at studies and results without knowing snakemake. Results are read from
+results/ of the checkout: the newest run first, results/reference last; `--in` names a folder. The command only reads;
+`make reproduce` runs."""
 
 import argparse
 import ast
@@ -25,13 +17,14 @@ from typing import Any
 
 from fedrepro.core import parts
 from fedrepro.core.expansion import Located
+from fedrepro.core.experiment import SCALES, find_experiment, load_artefacts, load_experiment, load_experiments, scaled
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
-from fedrepro.files import ROOT, read_yaml
+from fedrepro.evidence.claim_files import quantities_of
+from fedrepro.files import ROOT, read_json, read_yaml
 
 CONFIG = ROOT / "config"
-#: seconds since the last line of its log for which a job counts as running
-ALIVE = 120.0
+ALIVE = 120.0  # seconds since the last line of its log for which a job counts as running
 LOG_LINES = 5
 
 
@@ -57,16 +50,15 @@ def main(arguments: list[str] | None = None) -> int:
                 lines = list_all(given.what)
             case "show" if given.config:
                 lines = show_config(given.name, given.scale)
+            case "show" if given.scale:
+                raise UserError("--scale is possible with --config only")
             case "show":
-                if given.scale:
-                    raise UserError("--scale is possible with --config only")
                 lines = show(given.name, given.folder)
             case "status":
                 lines = tell_status(given.study, given.folder)
             case _:
                 lines = why(given.claim, given.folder)
-        for line in lines:
-            sys.stdout.write(line + "\n")
+        sys.stdout.writelines(f"{line}\n" for line in lines)
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
@@ -76,18 +68,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def list_all(what: str | None) -> Iterator[str]:
-    for name in [what] if what else ("studies", "artefacts", "algorithms", "datasets"):
+    for name in [what] if what else LISTS:
         yield f"{name}:"
         rows = list(LISTS[name]())
         width = max((len(first) for first, _ in rows), default=0)
+        room = max(20, _width() - width - 4)
         for first, rest in rows:
-            yield f"  {first:<{width}}  {_cut(rest, width + 4)}"
+            yield f"  {first:<{width}}  {rest if len(rest) <= room else f'{rest[: room - 1]}…'}"
         yield ""
 
 
 def _studies() -> Iterator[tuple[str, str]]:
-    from fedrepro.core.experiment import SCALES, load_experiments
-
     for study in load_studies(CONFIG).values():
         experiments, claims = load_experiments(CONFIG, SCALES[0], study.name), study.file("claims.yaml")
         counts = f"{len(experiments)} experiments, {len(read_yaml(claims)['claims']) if claims else 0} claims"
@@ -109,25 +100,18 @@ def _parts(kind: str) -> Iterator[tuple[str, str]]:
         yield name, re.split(r"(?<=[a-z]{3}\.) (?=[A-Z])", " ".join(paragraph.split()))[0]
 
 
-LISTS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {
-    "studies": _studies,
-    "artefacts": _artefacts,
-    "algorithms": partial(_parts, "algorithms"),
-    "datasets": partial(_parts, "datasets"),
-}
+LISTS: dict[str, Callable[[], Iterator[tuple[str, str]]]] = {"studies": _studies, "artefacts": _artefacts}
+LISTS |= {kind: partial(_parts, kind) for kind in ("algorithms", "datasets")}
 
 
 def show(artefact: str, folder: Path | None) -> Iterator[str]:
-    import pandas as pd
-
-    from fedrepro.files import read_json
+    import pandas as pd  # here: other commands start faster without
 
     known = [name for name, _ in _artefacts()]
     if artefact not in known:
         raise UserError(f"artefact '{artefact}' is unknown{nearest(artefact, known)}")
     results = _folder_with(f"artefacts/{artefact}.json", folder, artefact)
-    base = results / "artefacts" / artefact
-    about = read_json(base.with_suffix(".json"))
+    about = read_json((base := results / "artefacts" / artefact).with_suffix(".json"))
     yield f"{about['title']} ({about['source']})"
     yield f"scale {about['scale']} · data: {', '.join(about['data']) or 'none'} · {about['seeds']} seeds"
     yield ""
@@ -143,14 +127,11 @@ def show(artefact: str, folder: Path | None) -> Iterator[str]:
 
 def show_config(experiment: str, scale: str | None) -> Iterator[str]:
     """What an experiment's files come to: a line per setting, and at its right the file and line it comes from."""
-    from fedrepro.core.experiment import find_experiment, load_experiment, scaled
-
     load_experiment(CONFIG, experiment, scale or "paper")  # what is not valid is an error here, too
     tree = find_experiment(CONFIG, experiment).tree
     rows = list(_settings(scaled(tree, scale) if scale else tree))
     width = min(max(len(setting) for setting, _ in rows), 80)
-    for setting, place in rows:
-        yield f"{setting:<{width}}  {place}".rstrip()
+    yield from (f"{setting:<{width}}  {place}".rstrip() for setting, place in rows)
 
 
 def _settings(node: Located, indent: str = "") -> Iterator[tuple[str, str]]:
@@ -164,12 +145,7 @@ def _settings(node: Located, indent: str = "") -> Iterator[tuple[str, str]]:
             yield f"{indent}{key}: {child.written() or '{}'}", f"{file}:{place.line}"
 
 
-# -- status ----------------------------------------------------------------------------------------------------
-
-
 def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
-    from fedrepro.core.experiment import SCALES, load_artefacts, load_experiments
-
     folders = [folder] if folder else [ROOT / "results" / s for s in SCALES if (ROOT / "results" / s).is_dir()]
     if not folders:
         yield "nothing has run yet: `make reproduce` starts"
@@ -178,8 +154,7 @@ def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
             raise UserError(f"{results}: there is no such folder")
         if results.name not in SCALES:
             raise UserError(f"{results}: is not the results of a scale ({', '.join(SCALES)})")
-        experiments = load_experiments(CONFIG, results.name)
-        artefacts = load_artefacts(CONFIG, experiments)
+        artefacts = load_artefacts(CONFIG, experiments := load_experiments(CONFIG, results.name))
         shown = [study_of(CONFIG, study).name for study in studies] or list(load_studies(CONFIG))
         yield f"{_shown(results)}:"
         troubles: list[str] = []
@@ -196,14 +171,12 @@ def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
 
 
 def _training_states(results: Path, experiments: Iterable[Any], troubles: list[str]) -> dict[str, int]:
-    states = {"done": 0, "running": 0, "failed": 0, "stopped": 0, "waiting": 0}
-    for e in experiments:
-        for algorithm, shard in e.jobs():
-            job = f"{e.id}/{algorithm}/{shard}"
-            state, last = _training_state(results, job)
-            states[state] += 1
-            if state not in ("done", "waiting"):
-                troubles += [f"  {state}: {job}", *(f"    {line}" for line in last)]
+    states = dict.fromkeys(("done", "running", "failed", "stopped", "waiting"), 0)
+    for job in (f"{e.id}/{algorithm}/{shard}" for e in experiments for algorithm, shard in e.jobs()):
+        state, last = _training_state(results, job)
+        states[state] += 1
+        if state not in ("done", "waiting"):
+            troubles += [f"  {state}: {job}", *(f"    {line}" for line in last)]
     return states
 
 
@@ -223,9 +196,6 @@ def _training_state(results: Path, job: str) -> tuple[str, list[str]]:
 def why(claim: str, folder: Path | None) -> Iterator[str]:
     import pandas as pd
 
-    from fedrepro.evidence.claim_files import quantities_of
-    from fedrepro.files import read_json
-
     study, _, name = claim.partition("/")
     declared = study_of(CONFIG, study).file("claims.yaml")
     entries = {c["id"]: c for c in read_yaml(declared)["claims"]} if declared else {}
@@ -233,20 +203,17 @@ def why(claim: str, folder: Path | None) -> Iterator[str]:
         hint = nearest(name, entries) if name else f"; {study} has: {', '.join(sorted(entries))}"
         raise UserError(f"claim '{claim}' is unknown{hint}")
     results = _folder_with(f"ledgers/{study}.csv", folder, f"the ledger of {study}")
-    ledger = pd.read_csv(results / "ledgers" / f"{study}.csv", keep_default_na=False, dtype=str)
+    ledger = pd.read_csv(path := results / "ledgers" / f"{study}.csv", keep_default_na=False, dtype=str)
     row = ledger[ledger["claim"] == claim].iloc[0]
     yield f"{claim} ({row.source}): {row.verdict}"
     for text in (row.statement, f"because: {row.reason}"):
         yield from textwrap.wrap(text, _width(), initial_indent="  ", subsequent_indent="  ")
-    interval = f" [{row.ci_low}, {row.ci_high}]" if row.ci_low else ""
-    numbers = f"published {row.published or '–'} · ours {row.ours or '–'}{interval}"
-    yield f"  {numbers} · {row.seeds or 0} seeds · {row.scale}"
-    ledger_path = _shown(results / "ledgers" / study)
-    yield f"  rule: kind {row.kind} in config/studies/{study}/claims.yaml, verdict in {ledger_path}.csv"
+    ours = f"ours {row.ours or '–'}" + (f" [{row.ci_low}, {row.ci_high}]" if row.ci_low else "")
+    yield f"  published {row.published or '–'} · {ours} · {row.seeds or 0} seeds · {row.scale}"
+    yield f"  rule: kind {row.kind} in config/studies/{study}/claims.yaml, verdict in {_shown(path)}"
     shown: set[str] = set()
     for experiment, algorithm in sorted(set(quantities_of(entries[name]))):
-        pattern = f"runs/{study}/{experiment}/{algorithm or '*'}/*.json"
-        for path in sorted(results.glob(pattern)):
+        for path in sorted(results.glob(f"runs/{study}/{experiment}/{algorithm or '*'}/*.json")):
             run = read_json(path)
             yield f"run {path.relative_to(results)}"
             yield f"  seeds {run['shard']} · {run['seconds']} s · commit {run['commit'][:12]}"
@@ -254,18 +221,17 @@ def why(claim: str, folder: Path | None) -> Iterator[str]:
                 yield f"  {what:<6} {run[f'{key}_sha256']}"
             data = run["data"]
             yield f"  data   {data['sha256']} ({data['name']}, {data['kind']})"
-            if data["sha256"] not in shown:
-                files = (data.get("found") or {}).get("files") or {}
-                yield from (f"    real file {file}: {checksum}" for file, checksum in sorted(files.items()))
+            files = {} if data["sha256"] in shown else (data.get("found") or {}).get("files") or {}
+            yield from (f"    real file {file}: {checksum}" for file, checksum in sorted(files.items()))
             shown.add(data["sha256"])
 
 
 def _folder_with(file: str, folder: Path | None, what: str) -> Path:
     """The given results folder, else the newest of results/ that has the file; the reference comes last."""
     if folder is not None:
-        if not (folder / file).is_file():
-            raise UserError(f"{folder}: has no {what}")
-        return folder
+        if (folder / file).is_file():
+            return folder
+        raise UserError(f"{folder}: has no {what}")
     found = [path for path in (ROOT / "results").glob("*/") if (path / file).is_file()]
     if not found:
         raise UserError(f"there is no result of {what} yet: `make reproduce ONLY={what.split()[-1]}` makes it")
@@ -279,11 +245,6 @@ def _shown(path: Path) -> str:
 
 def _width() -> int:
     return shutil.get_terminal_size((100, 24)).columns
-
-
-def _cut(text: str, used: int) -> str:
-    room = max(20, _width() - used)
-    return text if len(text) <= room else text[: room - 1] + "…"
 
 
 if __name__ == "__main__":

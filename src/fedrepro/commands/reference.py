@@ -11,6 +11,7 @@ have fewer colours, and the page links to its downloads.
 
 import io
 import math
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,12 +20,11 @@ from pathlib import Path
 import pandas as pd
 from PIL import Image
 
-from fedrepro.commands.summary import summary, with_summary
 from fedrepro.core.experiment import load_experiments
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
 from fedrepro.evidence.assumptions import assumed_settings, errata
-from fedrepro.evidence.ledger import merge
+from fedrepro.evidence.ledger import VERDICTS, merge
 from fedrepro.files import ROOT, read_json, write_atomically, write_json
 from fedrepro.report.page import build_report
 
@@ -32,6 +32,7 @@ REFERENCE, CONFIG = ROOT / "results" / "reference", ROOT / "config"
 KEPT = ("ledgers/{}.csv", "artefacts/{}/*.*", "runs/{}/**/*.json")
 #: relative difference allowed to numbers without spread over seeds: machines add in different orders
 ROUNDING = 1e-3
+PLACE = re.compile(r"(<!-- summary -->\n).*?(<!-- /summary -->)", re.DOTALL)  # of the table in the README
 
 
 def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, config: Path = CONFIG) -> None:
@@ -47,8 +48,7 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
                 old.unlink()
             for path in sorted(results.glob(pattern.format(study))):
                 of_table = path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table"
-                outdated = pattern.startswith("runs") and path not in current
-                if not of_table and not outdated:
+                if not of_table and (path in current or not pattern.startswith("runs")):
                     _write(reference / path.relative_to(results), path.read_bytes())
     build(reference, config)
 
@@ -77,12 +77,9 @@ def with_fewer_colours(png: bytes) -> bytes:
 
 def manifests(results: Path, study: str, config: Path = CONFIG) -> dict[Path, str]:
     """Manifest of each current training job of the study → the hash of its settings."""
-    experiments = load_experiments(config, scales(results)[study], study)
-    return {
-        results / "runs" / e.id / algorithm / f"{shard}.json": e.job_sha256(algorithm)
-        for e in experiments.values()
-        for algorithm, shard in e.jobs()
-    }
+    experiments = load_experiments(config, scales(results)[study], study).values()
+    jobs = ((e, algorithm, shard) for e in experiments for algorithm, shard in e.jobs())
+    return {results / "runs" / e.id / a / f"{shard}.json": e.job_sha256(a) for e, a, shard in jobs}
 
 
 def build(reference: Path = REFERENCE, config: Path = CONFIG) -> None:
@@ -98,12 +95,10 @@ def build(reference: Path = REFERENCE, config: Path = CONFIG) -> None:
 
 
 def differences(fresh: pd.DataFrame, reference: pd.DataFrame) -> Iterator[str]:
-    """One line per claim that both ledgers have, at the same scale and on the same kind of data, and that differs.
-
-    The verdict must be the same. The number of a `value` must lie within the half-width of the reference's interval
-    (its noise over seeds), or within ROUNDING where there is none. For other kinds only the verdict counts: a time
-    differs between machines and may still be below its threshold.
-    """
+    """One line per claim that both ledgers have, at the same scale and on the same kind of data, and that differs. The
+    verdict must be the same. The number of a `value` must lie within the half-width of the reference's interval (its
+    noise over seeds), or within ROUNDING where there is none; of other kinds only the verdict counts, as times differ
+    between machines."""
     both = fresh.merge(reference, on=["claim", "scale", "data"], suffixes=("", "_kept"))
     for row in both.itertuples():
         if row.verdict != row.verdict_kept:
@@ -150,8 +145,25 @@ def size(reference: Path = REFERENCE) -> int:
 
 def scales(reference: Path = REFERENCE) -> dict[str, str]:
     """Study → the scale of its results."""
-    artefacts = (read_json(path) for path in reference.glob("artefacts/*/*.json"))
-    return {a["study"]: a["scale"] for a in artefacts}
+    return {a["study"]: a["scale"] for a in map(read_json, reference.glob("artefacts/*/*.json"))}
+
+
+def summary(ledger: pd.DataFrame, config: Path = CONFIG) -> str:
+    """The README's table: one row per study, with its scale, and one column per verdict."""
+    studies = load_studies(config)
+    lines = [f"| study | paper | scale | {' | '.join(VERDICTS)} |", f"|---|---|---|{'---:|' * len(VERDICTS)}"]
+    for study, claims in ledger.groupby("study", sort=False):
+        counts = claims["verdict"].value_counts()
+        cells = " | ".join(str(counts.get(v, 0)) for v in VERDICTS)
+        lines.append(f"| `{study}` | {studies[study].paper} | {claims['scale'].iloc[0]} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_summary(readme: str, table: str) -> str:
+    """The text with the table between its two marks."""
+    if not PLACE.search(readme):
+        raise ValueError("the README has no marks for the summary")
+    return PLACE.sub(lambda m: m[1] + table + m[2], readme)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -162,18 +174,17 @@ def main(arguments: Sequence[str]) -> int:
                 readme, ledger = ROOT / "README.md", pd.read_csv(REFERENCE / "ledger.csv")
                 write_atomically(readme, with_summary(readme.read_text(), summary(ledger)))
                 sys.stdout.write(f"results/reference: {size() / 1e6:.1f} MB\n")
-                return 0
             case ["keep-bench", folder]:
                 keep_bench(Path(folder))
-                return 0
             case ["check", folder]:
                 told, found = check(Path(folder))
-                sys.stdout.write("\n".join([*found, told, f"{len(found)} differences" if found else "no difference"]))
-                sys.stdout.write("\n")
-                return 1 if found else 0
-        raise UserError(
-            "usage: python -m fedrepro.commands.reference keep RESULTS STUDY… | keep-bench BENCH | check RESULTS"
-        )
+                lines = [*found, told, f"{len(found)} differences" if found else "no difference"]
+                sys.stdout.writelines(f"{line}\n" for line in lines)
+                return int(bool(found))
+            case _:
+                possible = "keep RESULTS STUDY… | keep-bench BENCH | check RESULTS"
+                raise UserError(f"usage: python -m fedrepro.commands.reference {possible}")
+        return 0
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

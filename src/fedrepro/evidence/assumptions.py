@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -10,48 +11,40 @@ from fedrepro.core.expansion import Located, expand
 from fedrepro.core.schemas import validate
 from fedrepro.files import read_yaml
 
-_LINE = re.compile(r"^\s*(?P<key>[\w ]+):\s*(?P<value>[^#]*?)\s*(?:#(?P<comment>.*))?$")
+_LINE = re.compile(r"^\s*(?P<key>[\w ]+):[^#]*#.*?assumed:(?P<reason>.*)$")
 
 
 def assumed_settings(experiments: Iterable[Path]) -> list[dict[str, str]]:
-    """Every `# assumed: …` of the files config/studies/<study>/experiments/*.yaml: the study, the key with its parents, our
-    value, the reason, the experiments that have it, and the artefacts of the study that vary it (`varies` in
-    artefacts.yaml of the study names the last parts of a key): where to look for what it does to the results.
-    Where a value is inherited or filled in, the comment stands in the file that it comes from."""
+    """Every `# assumed: …` of config/studies/<study>/experiments/*.yaml: the study, the key with its parents, our
+    value, the reason, the experiments that have it, and the artefacts that vary it (`varies` in the study's
+    artefacts.yaml names the last parts of a key). Where a value is inherited or filled in, the comment stands in
+    the file that it comes from."""
     files = set(experiments)
     having: dict[tuple[str, str, str, str], list[str]] = {}
-    shown: dict[str, dict[str, list[str]]] = {}
+    artefacts: dict[str, dict[str, Any]] = {}
     for folder in sorted({path.parent for path in files}):
-        study, reasons = folder.parent.name, _Reasons()
-        shown[study] = _varied(folder.parent / "artefacts.yaml")
+        study, reasons, declared = folder.parent.name, _Reasons(), folder.parent / "artefacts.yaml"
+        artefacts[study] = read_yaml(declared) if declared.is_file() else {}
         for name, experiment in expand(sorted(folder.glob("*.yaml"))).items():
-            for key, value, reason in _assumed(experiment.tree, reasons) if experiment.path in files else ():
-                having.setdefault((study, key, value, reason), []).append(name)
-    return [
-        {
-            "study": study,
-            "key": key,
-            "value": value,
-            "reason": reason,
-            "experiments": ", ".join(names),
-            "shown": ", ".join(f"{study}/{a}" for a, parts in shown[study].items() if _ends_with(key, parts)),
-        }
-        for (study, key, value, reason), names in having.items()
-    ]
+            for found in _assumed(experiment.tree, reasons) if experiment.path in files else ():
+                having.setdefault((study, *found), []).append(name)
+    rows = []
+    for (study, key, value, reason), names in having.items():
+        varying = {name: tuple(f".{part}" for part in a.get("varies", ())) for name, a in artefacts[study].items()}
+        shown = ", ".join(f"{study}/{name}" for name, parts in varying.items() if f".{key}".endswith(parts))
+        about = {"study": study, "key": key, "value": value, "reason": reason}
+        rows.append({**about, "experiments": ", ".join(names), "shown": shown})
+    return rows
 
 
 class _Reasons(dict[Path, dict[tuple[int, str], str]]):
     """File → (line, key that begins it) → the assumption that the line's comment states."""
 
     def __missing__(self, file: Path) -> dict[tuple[int, str], str]:
-        found = self[file] = {}
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-            match = _LINE.match(line) if "assumed:" in line else None
-            if match:
-                _, mark, reason = (match["comment"] or "").partition("assumed:")
-                if mark:
-                    found[number, match["key"]] = reason.strip()
-        return found
+        lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        matches = ((number, _LINE.match(line)) for number, line in lines)
+        self[file] = {(number, found["key"]): found["reason"].strip() for number, found in matches if found}
+        return self[file]
 
 
 def _assumed(node: Located, reasons: _Reasons, key: str = "") -> Iterator[tuple[str, str, str]]:
@@ -62,16 +55,6 @@ def _assumed(node: Located, reasons: _Reasons, key: str = "") -> Iterator[tuple[
             break
     for name, child in node.value.items() if node.is_block else ():
         yield from _assumed(child, reasons, f"{key}.{name}".lstrip("."))
-
-
-def _varied(declared: Path) -> dict[str, list[str]]:
-    """Artefact → the settings that it varies."""
-    artefacts = read_yaml(declared) if declared.is_file() else {}
-    return {name: spec["varies"] for name, spec in artefacts.items() if "varies" in spec}
-
-
-def _ends_with(key: str, parts: Iterable[str]) -> bool:
-    return any(f".{key}".endswith(f".{part}") for part in parts)
 
 
 def errata(ledger: Path, studies: Iterable[Path]) -> list[dict[str, str]]:

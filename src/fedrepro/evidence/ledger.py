@@ -32,7 +32,7 @@ import pandas as pd
 
 from fedrepro.core.experiment import SCALES
 from fedrepro.errors import UserError, nearest
-from fedrepro.evidence.expressions import evaluate
+from fedrepro.evidence.claim_files import evaluate
 from fedrepro.evidence.intervals import Interval, at_least, difference, interval, within
 from fedrepro.evidence.quantities import Measured, Quantity, Untested, label, measure, number_of, spread
 from fedrepro.files import write_atomically
@@ -107,8 +107,8 @@ def rule_trend(ci: Interval, rising: bool) -> Finding:
 
 def rule_consistency(result: float, stated: float, tolerance: float, measured: bool) -> Finding:
     """`result` of the expression against the `stated` number."""
-    disagree = NOT_REPRODUCED if measured else CONTRADICTED
     words = f"the expression gives {result:.6g}, stated is {stated:.6g}, tolerance {tolerance:.4g}"
+    disagree = NOT_REPRODUCED if measured else CONTRADICTED
     return REPRODUCED if within(result, stated, tolerance) else disagree, words
 
 

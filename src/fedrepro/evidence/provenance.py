@@ -62,8 +62,6 @@ def cluster_job() -> str | None:
 
 def _cpu() -> str:
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+    lines = info.read_text().splitlines() if info.exists() else []
+    named = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()

@@ -57,7 +57,9 @@ def measure(tables: Mapping[str, pd.DataFrame], study: str, quantity: Quantity) 
         rows = _keep_setting(rows, quantity["setting"], key)
     if along:
         rows = rows.assign(along=rows["round"] if along == "round" else _positions(rows, along, key))
-    if not any_setting and len({_without(setting, along) for setting in rows["setting"].unique()}) > 1:
+    settings = (setting.split(",") for setting in rows["setting"].unique())
+    others = {tuple(pair for pair in pairs if pair.partition("=")[0] != along) for pairs in settings}
+    if not any_setting and len(others) > 1:
         raise Untested(f"the claim must say which setting: {key} has {_listed(rows['setting'])}")
     rows = rows.assign(diverged=rows.groupby(RUN, observed=True)["diverged"].transform("any"))
     flagged = rows.groupby(RUN, observed=True)["diverged"].any()
@@ -87,18 +89,14 @@ def measure(tables: Mapping[str, pd.DataFrame], study: str, quantity: Quantity) 
         curves = {seed: own for seed, own in points.groupby("seed") if len(own) >= MIN_TREND_POINTS}
         if not curves and not diverged:
             raise Untested(f"a trend needs {MIN_TREND_POINTS} values of '{along}', {key} has fewer")
-        correlations = {seed: rank_correlation(own["along"], own["value"]) for seed, own in curves.items()}
-        values = pd.Series(correlations, dtype=float)
+        values = pd.Series({s: rank_correlation(own["along"], own["value"]) for s, own in curves.items()}, dtype=float)
     else:
         values = rows.groupby("seed")["value"].agg(reduce)
     return Measured(values, seeds, runs, len(diverged), len(sound - set(values.index)), data)
 
 
 def with_seconds(table: pd.DataFrame, manifests: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """The table with `seconds` of every run: the time of its job, divided evenly among the job's runs.
-
-    Tidy tables are the same bytes on every run, so they hold no times; the manifests do.
-    """
+    """The table with `seconds` of every run, from the manifests: the time of its job, divided evenly among its runs."""
     found = []
     for manifest in manifests:
         own = table[(table["algorithm"] == manifest["algorithm"]) & table["seed"].isin(manifest["seeds"])]
@@ -142,18 +140,12 @@ def _keep_round(rows: pd.DataFrame, which: str | int, key: str) -> pd.DataFrame:
     """The rows of one round (`last` and `first` are per run) or of all rounds."""
     if which == "all":
         return rows
-    if which in ("last", "first"):
-        ends = rows.groupby(RUN, observed=True)["round"].transform("max" if which == "last" else "min")
-        return rows[rows["round"] == ends]
-    kept = rows[rows["round"] == which]
+    ends = {"last": "max", "first": "min"}
+    chosen = rows.groupby(RUN, observed=True)["round"].transform(ends[str(which)]) if which in ends else which
+    kept = rows[rows["round"] == chosen]
     if kept.empty:
         raise Untested(f"round {which} is not in {key}, whose last is {rows['round'].max()}")
     return kept
-
-
-def _without(setting: str, key: str | None) -> str:
-    """The setting without the pair of one key."""
-    return ",".join(pair for pair in setting.split(",") if pair.partition("=")[0] != key)
 
 
 def _positions(rows: pd.DataFrame, along: str, key: str) -> pd.Series:

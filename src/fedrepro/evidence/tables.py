@@ -3,7 +3,6 @@
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,18 +30,13 @@ class Printed(NamedTuple):
 
 def read_printed(path: Path) -> dict[str, Printed]:
     """Id → number, for every row of a study's file."""
-    table = pd.read_csv(path)
-    return {row.id: Printed(row.value, row.spread) for row in table.itertuples()}
+    return {row.id: Printed(row.value, row.spread) for row in pd.read_csv(path).itertuples()}
 
 
 class Tables(dict[str, pd.DataFrame]):
     """Inputs of an artefact: tidy tables by experiment, samples as `<experiment>.data`, and printed numbers by id."""
 
-    def __init__(
-        self,
-        frames: Mapping[str, pd.DataFrame] = MappingProxyType({}),
-        printed: Mapping[str, Printed] = MappingProxyType({}),
-    ):
+    def __init__(self, frames: Mapping[str, pd.DataFrame] = {}, printed: Mapping[str, Printed] = {}):
         super().__init__(frames)
         self.printed = printed
 
@@ -64,17 +58,13 @@ def collect_metrics(study: str, shards: Sequence[Path], out: Path) -> None:
 
 
 def with_settings(table: pd.DataFrame, manifests: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """The table with columns for the parts of its settings.
-
-    These are `variant`, `point` (the setting without its variant), and `grid.<key>` for each key of a grid: numbers, or
-    texts if one value is no number; missing where a setting has no such key.
-    """
+    """The table with columns for the parts of its settings: `variant`, `point` (the setting without its variant), and
+    `grid.<key>` per key of a grid: numbers, or texts if one value is no number; missing where a setting has none."""
     found = []
-    for manifest in manifests:
-        for name, of in manifest["settings"].items():
-            line = {"algorithm": manifest["algorithm"], "setting": name, "variant": of["variant"]}
-            line["point"] = name.removeprefix(of["variant"]).removeprefix(",")
-            found.append(line | {f"grid.{key}": value for key, value in of["grid"].items()})
+    for manifest, name, of in ((m, name, of) for m in manifests for name, of in m["settings"].items()):
+        line = {"algorithm": manifest["algorithm"], "setting": name, "variant": of["variant"]}
+        line["point"] = name.removeprefix(of["variant"]).removeprefix(",")
+        found.append(line | {f"grid.{key}": value for key, value in of["grid"].items()})
     about = pd.DataFrame(found).drop_duplicates(["algorithm", "setting"])
     for column in (c for c in about if c.startswith("grid.")):
         number = is_numeric_dtype(about[column]) and not is_bool_dtype(about[column])

@@ -1,36 +1,25 @@
-"""The figures and tables on the page: picture or rows, downloads, provenance."""
+"""The figures and tables on the page, and those of the bench: picture or rows, downloads, provenance."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
 
-from fedrepro.report.formats import (
-    DATA_LABELS,
-    MAX_ROWS,
-    MIME,
-    as_float,
-    as_text,
-    data_labels,
-    data_uri,
-    duration,
-    is_number,
-    natural,
-    relative_url,
-    short_numbers,
-)
-from fedrepro.report.gather import as_dict, as_dicts, parse_csv, read
+from fedrepro.report.formats import DATA_LABELS, as_float, as_text, data_labels, duration, natural
+from fedrepro.report.gather import as_dict, as_dicts, read, relative_url, table_of
 
 # A larger csv or svg is linked by its path: no browser opens a page of 100 MB.
 MAX_EMBED_BYTES = 4_000_000
+MIME = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv;charset=utf-8"}
+#: files of `make bench`, in the order of the page, whose titles are in page.html.j2
+SPEED = ("engine", "growth", "workflow", "gp", "gp_growth", "linear", "data")
 
 
 def read_artefacts(
     results: Path, page_folder: Path, manifests: dict[str, dict[str, Any]], problems: list[str], *, embed: bool = True
 ) -> list[dict[str, Any]]:
-    """Every artefact with picture or table, downloads and provenance; the paper's own first, in its order.
-
-    Without `embed` the page contains only the pictures it shows, and links to all other files.
-    """
+    """Every artefact with picture or table, downloads and provenance; the paper's own first, in its order. Without
+    `embed` the page contains only the pictures it shows, and links to all other files."""
     artefacts = []
     for path in sorted(results.glob("artefacts/*/*.json")):
         info = read(path, results, json.loads, problems)
@@ -42,7 +31,7 @@ def read_artefacts(
         files = {suffix: path.with_suffix(f".{suffix}") for suffix in MIME}
         picture = picture_of(files) if kind == "figure" else None
         data = info.get("data")
-        artefact = {
+        shown = {
             **texts,
             "id": name,
             "study": path.parent.name,
@@ -58,8 +47,23 @@ def read_artefacts(
             "provenance": _provenance(info, manifests),
             "claims": [],
         }
-        artefacts.append(artefact)
+        artefacts.append(shown)
     return sorted(artefacts, key=lambda item: (item["added"], natural(item["id"])))
+
+
+def read_speed(results: Path, page_folder: Path, problems: list[str], *, embed: bool) -> list[dict[str, Any]]:
+    """The bench in the results folder, else in the folder above, where `make bench` writes."""
+    folder = next((f for f in (results / "bench", results.parent / "bench") if f.is_dir()), None)
+    if folder is None:
+        return []
+    parts = []
+    for name in SPEED:
+        files = {suffix: folder / f"{name}.{suffix}" for suffix in MIME}
+        if table := table_of(files["csv"], folder.parent, problems):
+            picture = picture_of(files)
+            downloads = downloads_of(f"bench/{name}", files, page_folder, has_picture=picture is not None, embed=embed)
+            parts.append({"name": name, "table": table, "picture": picture, "downloads": downloads})
+    return parts
 
 
 def picture_of(files: dict[str, Path]) -> dict[str, Any] | None:
@@ -74,31 +78,15 @@ def picture_of(files: dict[str, Path]) -> dict[str, Any] | None:
     return None
 
 
-def table_of(path: Path, root: Path, problems: list[str]) -> dict[str, Any] | None:
-    """{head, rows: [[(shown, exact)]], numeric: [bool per column], total} of a csv file, cut at MAX_ROWS."""
-    rows = read(path, root, parse_csv, problems)
-    if not rows:
-        return None
-    head, total = rows[0], len(rows) - 1
-    # Lines of an edited file may differ in length.
-    body = [(row + [""] * len(head))[: len(head)] for row in rows[1 : MAX_ROWS + 1]]
-    columns = [[row[at] for row in body] for at in range(len(head))]
-    shown = [short_numbers(column) for column in columns]
-    return {
-        "head": head,
-        "rows": [[(shown[at][line], row[at]) for at in range(len(head))] for line, row in enumerate(body)],
-        "numeric": [any(column) and all(is_number(cell) for cell in column if cell) for column in columns],
-        "total": total,
-    }
+def data_uri(content: bytes, suffix: str) -> str:
+    return f"data:{MIME[suffix]};base64,{base64.b64encode(content).decode()}"
 
 
 def downloads_of(
     name: str, files: dict[str, Path], page_folder: Path, *, has_picture: bool, embed: bool
 ) -> list[dict[str, Any]]:
-    """{suffix, file, url, beside} of each file; `beside`: linked, not embedded.
-
-    The url of a png that the page shows is empty: the script takes it from the picture, so no picture is stored twice.
-    """
+    """{suffix, file, url, beside} of each file; `beside`: linked, not embedded. The url of a png that the page shows is
+    empty: the script takes it from the picture, so no picture is stored twice."""
     downloads = []
     for suffix, path in ((suffix, files[suffix]) for suffix in ("csv", "svg", "png") if files[suffix].is_file()):
         shown = suffix == "png" and has_picture

@@ -58,8 +58,7 @@ def summary_of(claims: list[dict[str, Any]], studies: list[str]) -> dict[str, An
     def row(study: str, chosen: Iterable[dict[str, Any]]) -> dict[str, Any]:
         counts = Counter(claim["verdict"] for claim in chosen)
         cells = [{"verdict": name, "css": css, "symbol": sign, "n": counts[name]} for name, css, sign, _ in verdicts]
-        total = counts.total()
-        return {"study": study, "cells": cells, "n": total, "tested": total - counts["not tested"]}
+        return {"study": study, "cells": cells, "n": (n := counts.total()), "tested": n - counts["not tested"]}
 
     return {
         "verdicts": verdicts,

@@ -1,17 +1,12 @@
-"""Values as the page shows them: texts, numbers, durations, labels, addresses; and the order of names."""
+"""Values as the page shows them: texts, numbers, durations, labels; and the order of names."""
 
-import base64
 import math
-import os
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 MAX_ROWS = 200  # of any table on the page
 DATA_LABELS = {"real": "real data", "standin": "stand-in data", "synthetic": "synthetic data"}
-MIME = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv;charset=utf-8"}
 
 
 def as_text(value: object) -> str:
@@ -21,19 +16,16 @@ def as_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{key}={as_text(item)}" for key, item in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(as_text, value))
-    return str(value)
+        value = [f"{key}={as_text(item)}" for key, item in value.items()]
+    return ", ".join(map(as_text, value)) if isinstance(value, list) else str(value)
 
 
 def as_float(value: Any) -> float:
     """The number, or 0.0 for anything but a finite number."""
     try:
-        number = float(value)
+        return number if math.isfinite(number := float(value)) else 0.0
     except (TypeError, ValueError):
         return 0.0
-    return number if math.isfinite(number) else 0.0
 
 
 def is_number(text: str) -> bool:
@@ -47,20 +39,16 @@ def is_number(text: str) -> bool:
 def short_number(text: str) -> str:
     """A long number at four significant digits; a short one and other text unchanged; nothing for nan."""
     text = text.strip()
-    if not is_number(text):
-        return text
-    value = float(text)
-    if math.isnan(value):
-        return ""
+    value = float(text) if is_number(text) else math.inf
     if len(text) <= 7 or not math.isfinite(value):
-        return text
+        return "" if math.isnan(value) else text
     return f"{value:,.0f}" if 10_000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def short_numbers(column: list[str]) -> list[str]:
     """The cells of a column; numbers of similar size share their number of decimals."""
-    sizes = [abs(float(cell)) for cell in column if cell and is_number(cell)]
-    sizes = [size for size in sizes if size > 0 and math.isfinite(size)]
+    found = (abs(float(cell)) for cell in column if cell and is_number(cell))
+    sizes = [size for size in found if 0 < size < math.inf]
     similar = bool(sizes) and max(sizes) < 1000 * min(sizes)
     if not similar or max(map(len, column)) <= 7 or not all(is_number(cell) for cell in column if cell):
         return [short_number(cell) for cell in column]
@@ -92,12 +80,3 @@ def data_labels(names: Iterable[object]) -> list[dict[str, str]]:
     """{css, text} of each kind of data; the stand-in first, because a reader must not miss it."""
     kinds = sorted({as_text(name) for name in names} - {""}, key=lambda kind: (kind != "standin", kind))
     return [{"css": kind if kind in DATA_LABELS else "other", "text": DATA_LABELS.get(kind, kind)} for kind in kinds]
-
-
-def data_uri(content: bytes, suffix: str) -> str:
-    return f"data:{MIME[suffix]};base64,{base64.b64encode(content).decode()}"
-
-
-def relative_url(path: Path, folder: Path) -> str:
-    """Address of `path` relative to a page in `folder`."""
-    return quote(Path(os.path.relpath(path, folder)).as_posix())

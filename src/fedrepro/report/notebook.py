@@ -54,20 +54,11 @@ class Study:
 
     def cost(self) -> pd.DataFrame:
         """The cost of each training job."""
-        rows = [
-            {
-                "experiment": m["experiment"],
-                "algorithm": m["algorithm"],
-                "seeds": len(m["seeds"]),
-                "gradient steps": m["gradient_steps"],
-                "seconds": m["seconds"],
-                "memory (MB)": m["peak_memory_mb"],
-                "strategy": m["strategy"],
-                "diverged runs": len(m["diverged"]),
-            }
-            for m in _manifests(self.results, self.name)
-        ]
-        return pd.DataFrame(rows)
+        columns = ["experiment", "algorithm", "seeds", "gradient_steps", "seconds", "peak_memory_mb", "strategy"]
+        jobs = pd.DataFrame(_manifests(self.results, self.name), columns=[*columns, "diverged"])
+        jobs = jobs.assign(seeds=jobs["seeds"].map(len), diverged=jobs["diverged"].map(len))
+        names = {"gradient_steps": "gradient steps", "peak_memory_mb": "memory (MB)", "diverged": "diverged runs"}
+        return jobs.rename(columns=names)
 
 
 @dataclass(frozen=True)
@@ -84,8 +75,7 @@ class Overview:
 
     def summary(self) -> pd.DataFrame:
         """Claims by study and verdict, with their sums."""
-        ledger = self.ledger()
-        counts = _counts(ledger, "study").reindex(index=self.studies())
+        counts = _counts(self.ledger(), "study").reindex(index=self.studies())
         counts["claims"] = counts.sum(axis=1)
         return pd.concat([counts, counts.sum().to_frame("all").T])
 
@@ -95,15 +85,13 @@ class Overview:
 
     def untested(self) -> pd.DataFrame:
         """Why claims have no verdict: reasons, counted by study."""
-        ledger = self.ledger()
-        left = ledger[ledger["verdict"] == "not tested"]
+        left = self.ledger().query("verdict == 'not tested'")
         why = left["reason"].astype(str).str.split(";").str[0].rename("reason")  # the rest is the claim's own note
         return left.groupby(["study", why], sort=False).size().rename("claims").reset_index()
 
     def verdicts(self, verdict: str) -> None:
         """The claims with a verdict, with the numbers and the reason."""
-        ledger = self.ledger()
-        chosen = ledger[ledger["verdict"] == verdict]
+        chosen = self.ledger().query("verdict == @verdict")
         _prose(chosen[["claim", "source", "statement", "published", "ours", "reason"]])
 
     def errata(self, config: Path) -> None:

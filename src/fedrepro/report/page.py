@@ -15,30 +15,18 @@ from markupsafe import Markup
 
 from fedrepro import __version__
 from fedrepro.files import write_atomically
-from fedrepro.report.artefacts import read_artefacts
+from fedrepro.report.artefacts import read_artefacts, read_speed
 from fedrepro.report.claims import link_claims, read_claims, summary_of
-from fedrepro.report.cost import cost_of
-from fedrepro.report.formats import MAX_ROWS, relative_url
-from fedrepro.report.gather import read_failures, read_manifests, read_records
-from fedrepro.report.speed import read_speed
+from fedrepro.report.formats import MAX_ROWS
+from fedrepro.report.gather import cost_of, read_failures, read_manifests, read_records, relative_url
 
-SCALE_NOTES = {
-    "smoke": "Smoke scale only shows that everything runs: its numbers say nothing about the papers.",
-    "demo": "Demo scale keeps each paper's structure with smaller sizes and fewer seeds.",
-    "workstation": "Workstation scale uses the published settings where two cores can run them in an hour or two, "
-    "and smaller sizes elsewhere.",
-    "paper": "Paper scale uses the published settings.",
-    "reference": "Each study is shown at the largest scale that was run of it: see the column Scale.",
-}
 ASSUMED = ("study", "key", "value", "reason", "experiments", "shown")
 HERE = Path(__file__).parent
 
 
 def build_report(results: Path, output: Path, *, scale: str, studies: list[str], embed: bool = True) -> Path:
-    """Write the page of the folder `results` (results/<scale>) to the file `output`, and return that.
-
-    `studies` are shown in the given order; others are named but left out. An empty list shows every study with results.
-    """
+    """Write the page of the folder `results` (results/<scale>) to the file `output`, and return that. `studies` are
+    shown in the given order; others are named but left out. An empty list shows every study with results."""
     results, output = Path(results), Path(output)
     problems: list[str] = []  # unreadable files: listed on the page, never a crash
     claims = read_claims(results, problems)
@@ -72,7 +60,6 @@ def build_report(results: Path, output: Path, *, scale: str, studies: list[str],
         other_notebooks=sorted(set(notebooks) - found - set(shown)),
         problems=problems,
         scale=scale,
-        scale_note=SCALE_NOTES.get(scale, ""),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         speed=read_speed(results, output.parent, problems, embed=embed),

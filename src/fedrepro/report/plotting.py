@@ -1,7 +1,5 @@
 """One style for all figures: sizes, colours that colour-blind readers can tell apart, bands, tables."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Sequence
@@ -78,6 +76,11 @@ def log_axis(axes: Axes, which: str) -> None:
     axes.set(**{f"{which}scale": "log"})
     axis = getattr(axes, f"{which}axis")
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    plain_ticks(axis)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Major ticks as plain numbers, minor ones without."""
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_formatter(NullFormatter())
 
@@ -93,8 +96,7 @@ def save(fig: Figure, kind: str) -> bytes:
 
 def _lay_out(fig: Figure) -> None:
     """Lay the figure out once; `savefig` would do it for each kind, and draw the figure once more each time."""
-    engine = fig.get_layout_engine()
-    if engine is None:
+    if (engine := fig.get_layout_engine()) is None:
         return
     for axes in fig.axes:
         for spine in axes.spines.values():
@@ -104,7 +106,7 @@ def _lay_out(fig: Figure) -> None:
                 axis.set_label_coords(0.5, 0.5)  # no label: skip the search for its position
             for ticks in (axis.major, axis.minor):
                 if type(ticks.formatter) is LogFormatterSciNotation:
-                    ticks.formatter = PowerFormatter.like(ticks.formatter, axis)
+                    ticks.formatter = PowerFormatter(ticks.formatter, axis)
     fig.dpi = plt.rcParams["savefig.dpi"]  # so that the measurements hold for the saved picture
     engine.execute(fig)
     with matplotlib.rc_context({"figure.constrained_layout.use": False}):
@@ -117,28 +119,24 @@ class PowerFormatter(LogFormatterSciNotation):
     SMALL = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
     FORMULA = re.compile(r"\$\\mathdefault\{(?:(?P<factor>[-\d.]+)\\times)?(?P<sign>-?)10\^\{(?P<power>-?\d+)\}\}\$")
 
-    @classmethod
-    def like(cls, other: LogFormatterSciNotation, axis: Axis) -> PowerFormatter:
+    def __init__(self, other: LogFormatterSciNotation, axis: Axis):
         """A formatter of the ticks of `axis` in place of `other`."""
-        mine = cls()
-        mine.__dict__.update(other.__dict__)
-        mine.set_axis(axis)
-        return mine
+        self.__dict__.update(other.__dict__)
+        self.set_axis(axis)
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         formula = super().__call__(x, pos)
-        found = self.FORMULA.fullmatch(formula)
-        if not found:
+        if not (found := self.FORMULA.fullmatch(formula)):
             return formula
-        factor = f"{found['factor']}×" if found["factor"] else ""
-        sign = "−" if found["sign"] else ""
+        factor, sign = f"{found['factor']}×" if found["factor"] else "", "−" if found["sign"] else ""
         return f"{factor}{sign}10{found['power'].translate(self.SMALL)}"
 
 
 def table_figure(table: pd.DataFrame, title: str) -> Figure:
     """A table as a picture, for viewers that show pictures only."""
     plt.rcParams.update(STYLE)
-    cells = [[_cell(v) for v in row] for row in table.itertuples(index=False)]
+    rows = table.itertuples(index=False)
+    cells = [[f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
     columns = zip(table.columns, *cells, strict=True)
     letters = np.array([2 + max(len(str(cell)) for cell in column) for column in columns])  # widths
     width, height = max(4.0, 0.075 * letters.sum()), 0.4 + 0.2 * (len(table) + 1)
@@ -155,14 +153,12 @@ def table_figure(table: pd.DataFrame, title: str) -> Figure:
 
 
 def federation_figure(rows: Sequence[np.ndarray], labels: np.ndarray | None, groups: Sequence[str]) -> Figure:
-    """Samples by client, and by class where `labels` are classes (integers [n]).
-
-    Few clients with few classes are bars, stacked by class; else sizes, with a map of classes by clients below where
-    there are classes. Groups have colours.
-    """
+    """Samples by client, and by class where `labels` are classes (integers [n]). Few clients with few classes are bars,
+    stacked by class; else sizes, with a map of classes by clients below where there are. Groups have colours."""
     sizes, counts = np.array([len(held) for held in rows]), None
     if labels is not None and labels.ndim == 1 and np.issubdtype(labels.dtype, np.integer):
-        counts = _class_counts(rows, labels)
+        classes = int(labels.max(initial=0)) + 1
+        counts = np.stack([np.bincount(labels[held], minlength=classes) for held in rows], axis=1)  # [classes, clients]
     if counts is not None and len(rows) <= FEW_CLIENTS and len(counts) <= FEW_CLASSES:
         fig, axes = figure(height=2.6)
         _draw_stacks(axes[0, 0], counts, groups)
@@ -170,12 +166,10 @@ def federation_figure(rows: Sequence[np.ndarray], labels: np.ndarray | None, gro
         fig, axes = figure(2, height=2.2, sharex=True, height_ratios=[1, 2])
         _draw_sizes(axes[0, 0], sizes, groups)
         _draw_map(fig, axes[1, 0], counts)
-    elif groups:
-        fig, axes = figure(height=2.4)
-        _draw_sizes(axes[0, 0], sizes, groups)
     else:
-        fig, axes = figure(height=2.4, layout=NO_LAYOUT)  # the most frequent figure: its positions are known
-        fig.subplots_adjust(left=0.095, right=0.985, bottom=0.19, top=0.955)
+        fig, axes = figure(height=2.4, layout=None if groups else NO_LAYOUT)
+        if not groups:  # the most frequent figure: its positions are known
+            fig.subplots_adjust(left=0.095, right=0.985, bottom=0.19, top=0.955)
         _draw_sizes(axes[0, 0], sizes, groups)
     axes[0, 0].set(ylabel="training samples")
     axes[-1, 0].set(xlabel="client", xlim=(-0.6, len(rows) - 0.4))
@@ -187,14 +181,6 @@ def federation_figure(rows: Sequence[np.ndarray], labels: np.ndarray | None, gro
     return fig
 
 
-def _class_counts(rows: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray:
-    """Samples by class and client: [classes, clients], up to the largest label."""
-    counts = np.zeros((int(labels.max(initial=0)) + 1, len(rows)), dtype=int)
-    owner = np.repeat(np.arange(len(rows)), [len(held) for held in rows])
-    np.add.at(counts, (labels[np.concatenate(rows)], owner), 1)
-    return counts
-
-
 def _group_colours(groups: Sequence[str]) -> list[str]:
     names = list(dict.fromkeys(groups))
     return [COLOURS[names.index(group) % len(COLOURS)] for group in groups]
@@ -202,9 +188,8 @@ def _group_colours(groups: Sequence[str]) -> list[str]:
 
 def _draw_stacks(axes: Axes, counts: np.ndarray, groups: Sequence[str]) -> None:
     """Bars by client, stacked by class; marks under the bars show the groups."""
-    clients = np.arange(counts.shape[1])
+    clients, bottom = np.arange(counts.shape[1]), np.zeros(counts.shape[1])
     shades = plt.get_cmap("viridis")(np.linspace(0, 1, len(counts)))
-    bottom = np.zeros(len(clients))
     for number, (held, shade) in enumerate(zip(counts, shades, strict=True)):
         style: dict[str, Any] = {"color": shade, "width": 0.9, "linewidth": 0.3, "edgecolor": "white"}
         axes.bar(clients, held, bottom=bottom, label=str(number), **style)
@@ -231,15 +216,10 @@ def _draw_sizes(axes: Axes, sizes: np.ndarray, groups: Sequence[str]) -> None:
 
 def _draw_map(fig: Figure, axes: Axes, counts: np.ndarray) -> None:
     """Samples by class and client as shades; white means none."""
-    shown = np.ma.masked_equal(counts, 0)
-    largest = max(1, int(counts.max()))
-    norm = PowerNorm(0.5, vmin=0, vmax=largest)  # small counts stay visible
-    image = axes.imshow(shown, cmap="viridis_r", norm=norm, aspect="auto", origin="lower", interpolation="none")
+    norm = PowerNorm(0.5, vmin=0, vmax=max(1, int(counts.max())))  # small counts stay visible
+    style: Any = {"cmap": "viridis_r", "aspect": "auto", "origin": "lower", "interpolation": "none"}
+    image = axes.imshow(np.ma.masked_equal(counts, 0), norm=norm, **style)
     axes.set(ylabel="class")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(visible=False)
     fig.colorbar(image, ax=axes, label="samples", pad=0.01, ticks=MaxNLocator(4, integer=True))
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -13,21 +13,23 @@ from fedrepro.evidence.tables import RUN, Tables, read_printed
 from fedrepro.files import read_json, sha256, write_atomically, write_json
 from fedrepro.report import plotting
 
+Spec = dict[str, Any]
+Frames = Mapping[str, pd.DataFrame]
+Paths = Sequence[Path]
+
 
 def render_artefact(
-    spec: dict[str, Any],
+    spec: Spec,
     scale: str,
-    tables: Sequence[Path],
-    manifests: Sequence[Path],
-    samples: Sequence[Path],
+    tables: Paths,
+    manifests: Paths,
+    samples: Paths,
     published: Path | None,
     code: Sequence[str],
     out: Path,
 ) -> None:
-    """Write `out`.csv, .svg, .png and .json, in results/<scale>/artefacts/<study>/.
-
-    The drawing function gets `Tables`: the experiments' tables, the declared samples, and the printed numbers.
-    """
+    """Write `out`.csv, .svg, .png and .json, in results/<scale>/artefacts/<study>/. The drawing function gets `Tables`:
+    the experiments' tables, the declared samples, and the printed numbers."""
     study, name = spec["id"].split("/")
     draw = getattr(importlib.import_module(parts.artefact_module(study, name)), name)
     frames = {path.stem: pd.read_parquet(path) for path in tables}
@@ -51,13 +53,7 @@ def _samples(path: Path) -> pd.DataFrame:
 
 
 def provenance_of(
-    spec: dict[str, Any],
-    scale: str,
-    frames: Mapping[str, pd.DataFrame],
-    inputs: Sequence[Path],
-    manifests: Sequence[Path],
-    code: Sequence[str],
-    root: Path,
+    spec: Spec, scale: str, frames: Frames, inputs: Paths, manifests: Paths, code: Sequence[str], root: Path
 ) -> dict[str, Any]:
     """What the artefact shows and what it was made from, down to the data's checksums."""
     runs = []
@@ -71,8 +67,7 @@ def provenance_of(
     diverged = all_rows.loc[all_rows["diverged"].astype(bool)]
     return {
         "artefact": spec["id"],
-        "study": spec["study"],
-        **{k: spec[k] for k in ("title", "caption", "kind", "source")},
+        **{k: spec[k] for k in ("study", "title", "caption", "kind", "source")},
         "scale": scale,
         "data": sorted(all_rows["data"].unique()),
         "seeds": int(all_rows["seed"].nunique()),

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fedrepro.commands import reference
-from fedrepro.commands.summary import summary, with_summary
+from fedrepro.commands.reference import summary, with_summary
 from fedrepro.core.study import load_studies
 from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import ROOT, read_json, read_yaml

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fedrepro.commands import costs, plan
+from fedrepro.commands import plan
 from fedrepro.files import write_json
 from fedrepro.workflow.layout import Layout
 from tests.configs import experiment, write_config
@@ -42,10 +42,10 @@ def test_the_arithmetic_of_a_step_by_hand():
     # 784 × 200 + 200 × 10 products: twice as many operations forward, four times as many back, none for the pixels
     spec = {"dataset": {"name": "mnist"}, "model": {"name": "mlp", "hidden": [200]}, "local": {"steps": 1, "batch": 10}}
     each = 2 * (784 * 200 + 200 * 10)
-    assert costs.step_flops(experiment(spec), 60) == 10 * (each + each + 2 * 200 * 10)
+    assert plan.step_flops(experiment(spec), 60) == 10 * (each + each + 2 * 200 * 10)
     whole = {**spec, "local": {"steps": 1, "batch": "full"}}
-    assert costs.step_flops(experiment(whole), 60) == 6 * costs.step_flops(experiment(spec), 60)
-    assert costs.step_flops(experiment(), 60) == 0  # not a network
+    assert plan.step_flops(experiment(whole), 60) == 6 * plan.step_flops(experiment(spec), 60)
+    assert plan.step_flops(experiment(), 60) == 0  # not a network
 
 
 def test_a_pace_is_slowed_down_by_a_larger_network_and_never_sped_up():
@@ -93,20 +93,20 @@ def test_an_estimate_takes_the_pace_of_the_largest_whole_run(layout, tmp_path):
 def test_gpu_seconds_are_those_of_the_arithmetic_or_of_the_steps():
     # 3 rounds of 5 steps are 15 ms on a GPU, and 10 TFLOP are 5 s
     e = experiment()
-    assert costs.gpu_seconds(e, 6, flops=1e13) == pytest.approx(costs.GPU_START + 5.0)
-    assert costs.gpu_seconds(e, 6, flops=1e9) == pytest.approx(costs.GPU_START + 0.015)
+    assert plan.gpu_seconds(e, 6, flops=1e13) == pytest.approx(plan.GPU_START + 5.0)
+    assert plan.gpu_seconds(e, 6, flops=1e9) == pytest.approx(plan.GPU_START + 0.015)
 
 
 def test_a_core_computes_something():
-    assert costs.core_rate(size=64, seconds=0.01) > 0
+    assert plan.core_rate(size=64, seconds=0.01) > 0
 
 
 def test_disk_by_what_earlier_runs_wrote(layout, tmp_path):
     e = layout.experiments["toy/line"]
-    empty = costs.Sizes.found(tmp_path / "results")
+    empty = plan.Sizes.found(tmp_path / "results")
     # rounds 0, 2, 3 of 2 seeds; 24 samples in each of 2 seeds
-    assert empty.run(e, "fedavg", seeds=2) == 3 * 2 * costs.EVALUATION_BYTES
-    assert empty.data([e, e]) == 2 * 24 * costs.SAMPLE_BYTES
+    assert empty.run(e, "fedavg", seeds=2) == 3 * 2 * plan.EVALUATION_BYTES
+    assert empty.data([e, e]) == 2 * 24 * plan.SAMPLE_BYTES
     demo = tmp_path / "results" / "demo"
     run = demo / "runs" / "toy" / "line" / "fedavg" / "0-3.json"
     about = {"experiment": "toy/line", "algorithm": "fedavg", "scale": "demo", "seeds": [0, 1, 2, 3]}
@@ -115,7 +115,7 @@ def test_disk_by_what_earlier_runs_wrote(layout, tmp_path):
     data = demo / "data" / "dfl_line-1" / "0-3.json"
     write_json(data, {"name": "dfl_line", "samples": {"train": 20, "test": 5}})
     data.with_suffix(".npz").write_bytes(bytes(4 * 25 * 16))
-    found = costs.Sizes.found(tmp_path / "results")
+    found = plan.Sizes.found(tmp_path / "results")
     assert found.run(e, "fedavg", seeds=2) == 3 * 2 * 70
     assert found.run(e, "fedpd", seeds=2) == empty.run(e, "fedpd", seeds=2)
     assert found.data([e]) == 2 * 24 * 16

@@ -16,7 +16,7 @@ import yaml
 
 from fedrepro.core.schemas import SCHEMAS
 from fedrepro.errors import UserError
-from fedrepro.evidence import expressions as arithmetic
+from fedrepro.evidence import claim_files as arithmetic
 from fedrepro.evidence import intervals, ledger, quantities
 from fedrepro.evidence.claim_files import load_claims, quantities_of
 
