@@ -36,7 +36,7 @@ def linear_devices(
 ) -> tuple[Split, Split, np.ndarray]:
     """y = xᵀθ_k + N(0, σ²) with x ~ N(0, I) on K devices: training samples, test samples, means of the test samples.
 
-    theta [K, d]; counts [K] and tests: samples per device. Inputs do not depend on the sizes of other devices or splits.
+    theta [K, d]; counts [K] and tests: samples per device. Inputs do not depend on other devices or splits.
     """
     d, made = theta.shape[1], []
     for stream, mine, n in zip(streams, theta, counts, strict=True):

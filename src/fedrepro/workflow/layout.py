@@ -191,7 +191,7 @@ class Layout:
         return self._ledgers_of([*self.whole_studies, *alone])
 
     def _ledgers_of(self, names: list[str]) -> list[str]:
-        """The ledgers of studies (`dfl`) and artefacts (`dfl/fig3b`) that have claims."""
+        """The ledgers of studies and artefacts (`study/artefact`) that have claims."""
         return [self.at(f"ledgers/{n}.csv") for n in names if self.declared[n.split("/")[0]].file("claims.yaml")]
 
     def notebook_inputs(self, wildcards: Any) -> dict[str, list[str]]:

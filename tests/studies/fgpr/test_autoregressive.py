@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fedrepro.studies.fgpr.gp.autoregressive import AutoregressiveGP
-from fedrepro.studies.fgpr.gp.errors import rmse
+from fedrepro.studies.fgpr.gp.device_errors import rmse
 from fedrepro.studies.fgpr.gp.maximum_likelihood import SharedGP
 
 

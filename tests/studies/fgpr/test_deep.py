@@ -6,7 +6,7 @@ import torch
 
 from fedrepro.studies.fgpr.gp.autoregressive import AutoregressiveGP
 from fedrepro.studies.fgpr.gp.deep import MultiFidelityDeepGP, layer_kernel
-from fedrepro.studies.fgpr.gp.errors import rmse
+from fedrepro.studies.fgpr.gp.device_errors import rmse
 from fedrepro.studies.fgpr.gp.maximum_likelihood import SharedGP
 from fedrepro.studies.fgpr.gp.search import no_jitter_warnings
 

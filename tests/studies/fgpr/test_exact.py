@@ -11,7 +11,7 @@ import torch
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.gp import exact
 from fedrepro.studies.fgpr.gp.exact import Theta, cholesky, fit, likelihood, predict
-from fedrepro.studies.fgpr.gp.search import KERNELS
+from fedrepro.studies.fgpr.gp.kernels import KERNELS
 
 every_kernel = pytest.mark.parametrize("name", KERNELS)
 either = pytest.mark.parametrize("ard", [False, True], ids=["isotropic", "ard"])

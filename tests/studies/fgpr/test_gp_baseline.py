@@ -9,7 +9,7 @@ import torch
 from fedrepro.core.federation import Federation, Holdings, Samples
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.algorithms.gp_baseline import FITS, GPBaseline
-from fedrepro.studies.fgpr.gp.errors import scores
+from fedrepro.studies.fgpr.gp.device_errors import scores
 from fedrepro.studies.fgpr.gp.maximum_likelihood import SharedGP
 from tests.builders import make_plan, make_problem, make_task, run
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedrepro.studies.fgpr.gp.errors import rmse
+from fedrepro.studies.fgpr.gp.device_errors import rmse
 from fedrepro.studies.fgpr.gp.exact import fit_covariance
 from fedrepro.studies.fgpr.gp.maximum_likelihood import SharedGP
 from fedrepro.studies.fgpr.gp.modular import JITTER, ModularGP, as_module

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import integrate, stats
 
-from fedrepro.studies.fgpr.gp.errors import LEVELS, coverage, crps, nlpd, rmse, scores
+from fedrepro.studies.fgpr.gp.device_errors import LEVELS, coverage, crps, nlpd, rmse, scores
 
 
 def t(*values):

@@ -3,7 +3,7 @@
 Shapes: train x [50000, 3, 32, 32] bytes, y [50000], 5,000 per class; test 10,000, 1,000 per class. Read from the python
 version (pickles, by torchvision, after its checksums), from the binary version, or from the layout `sample`: the
 binary version's first training batch, 10,000 images, and the whole test batch. Channels are normalised as in
-FL-SC-NIID, whose partitions the study `sa` uses. Stand-in: textured shapes.
+FL-SC-NIID, whose partitions are among ours, too. Stand-in: textured shapes.
 """
 
 import numpy as np

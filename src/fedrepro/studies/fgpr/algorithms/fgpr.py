@@ -34,7 +34,7 @@ from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
-from fedrepro.studies.fgpr.gp.errors import parameter_errors, true_lengthscale
+from fedrepro.studies.fgpr.gp.device_errors import parameter_errors, true_lengthscale
 from fedrepro.studies.fgpr.models.gaussian_process import GaussianProcess
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # Adam's defaults

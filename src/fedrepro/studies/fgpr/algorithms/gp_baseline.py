@@ -7,7 +7,7 @@
 
 Isotropic or (`ard`) one lengthscale per input. Laws are of observations of the last client, noise included. `held`: the
 number of samples of the last client, its first ones and, beyond its own, spare ones. `curve`: points of a prediction
-along inputs of one dimension. Recorded besides errors and calibration (gp/errors.py): evaluations of the
+along inputs of one dimension. Recorded besides errors and calibration (gp/device_errors.py): evaluations of the
 objective, those that failed or took jitter, whether the best search converged, and AR's factors rho.
 """
 
@@ -24,7 +24,7 @@ from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.gp.autoregressive import AutoregressiveGP
 from fedrepro.studies.fgpr.gp.deep import MultiFidelityDeepGP
-from fedrepro.studies.fgpr.gp.errors import curve, device_errors
+from fedrepro.studies.fgpr.gp.device_errors import curve, device_errors
 from fedrepro.studies.fgpr.gp.maximum_likelihood import SharedGP
 from fedrepro.studies.fgpr.gp.modular import ModularGP
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from fedrepro.core.algorithm import Metric, Predictor, Problem, State, one_of, positive
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
-from fedrepro.studies.fgpr.gp.errors import columns, device_errors, output_names
+from fedrepro.studies.fgpr.gp.device_errors import columns, device_errors, output_names
 from fedrepro.studies.fgpr.gp.exact import Data, Law, predict
 from fedrepro.studies.fgpr.gp.maximum_likelihood import STARTS, estimate
 from fedrepro.studies.fgpr.gp.variational import DistributedVariationalGP

@@ -16,7 +16,7 @@ import torch
 from fedrepro.core.algorithm import Algorithm, Metric, Problem, State, not_negative, one_of, positive
 from fedrepro.core.federation import Batch
 from fedrepro.core.params import Params
-from fedrepro.studies.fgpr.gp.errors import columns, parameter_errors, true_lengthscale
+from fedrepro.studies.fgpr.gp.device_errors import columns, parameter_errors, true_lengthscale
 from fedrepro.studies.fgpr.gp.exact import Theta
 from fedrepro.studies.fgpr.gp.maximum_likelihood import STARTS, estimate
 

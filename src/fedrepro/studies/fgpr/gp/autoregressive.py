@@ -19,8 +19,9 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor, nn
 
 from fedrepro.studies.fgpr.gp.exact import Data, Fit, Law, conditional, log_density
+from fedrepro.studies.fgpr.gp.kernels import scaled_kernel
 from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort, start_values
-from fedrepro.studies.fgpr.gp.search import maximise, no_jitter_warnings, scaled_kernel
+from fedrepro.studies.fgpr.gp.search import maximise, no_jitter_warnings
 
 
 @dataclass

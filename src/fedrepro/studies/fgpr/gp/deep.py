@@ -30,8 +30,9 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from fedrepro.studies.fgpr.gp.exact import Data, Law
+from fedrepro.studies.fgpr.gp.kernels import scaled_kernel
 from fedrepro.studies.fgpr.gp.maximum_likelihood import LENGTHSCALES, NOISE_FLOOR, Effort
-from fedrepro.studies.fgpr.gp.search import gaussian_likelihood, no_jitter_warnings, scaled_kernel
+from fedrepro.studies.fgpr.gp.search import gaussian_likelihood, no_jitter_warnings
 from fedrepro.studies.fgpr.gp.variational import DistributedVariationalGP
 
 SMALLEST_VARIANCE = 1e-10  # of an input to the next layer; the root has no slope at 0

@@ -61,7 +61,7 @@ class Likelihood(NamedTuple):
 
 def correlation(name: str, lengthscale: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
     """k(x1, x2; l): lengthscale [*, 1] or [*, d], x1 [*, n, d], x2 [*, m, d] → [*, n, m]."""
-    from fedrepro.studies.fgpr.gp.search import natural_kernel  # importing gpytorch is slow, and few jobs need it
+    from fedrepro.studies.fgpr.gp.kernels import natural_kernel  # importing gpytorch is slow, and few jobs need it
 
     kernel = natural_kernel(name, ard=lengthscale.shape[-1] > 1)
     return functional_call(kernel, {"kernel.raw_lengthscale": lengthscale.unsqueeze(-2)}, (x1, x2))

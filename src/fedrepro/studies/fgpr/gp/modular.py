@@ -20,8 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from fedrepro.studies.fgpr.gp.exact import Data, Law, cholesky, conditional, fit_covariance, log_density
+from fedrepro.studies.fgpr.gp.kernels import scaled_kernel
 from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort
-from fedrepro.studies.fgpr.gp.search import maximise, no_jitter_warnings, scaled_kernel
+from fedrepro.studies.fgpr.gp.search import maximise, no_jitter_warnings
 from fedrepro.studies.fgpr.gp.variational import DistributedVariationalGP
 
 JITTER = 1e-6

@@ -1,11 +1,10 @@
-"""gpytorch's kernels and likelihoods as the baselines use them, and L-BFGS-B on their parameters from several starts.
+"""L-BFGS-B on the parameters of gpytorch's modules from several starts, and the likelihood that the baselines use.
 
 For exact likelihoods of some hundred samples this takes 50 to 150 evaluations, ten times fewer than Adam, so runs in
 sequence are faster than a batch of them. Counted, not hidden: jitter that gpytorch adds to a matrix which is not
 positive definite, and evaluations that fail in spite of it.
 """
 
-import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,48 +13,16 @@ from typing import Any
 import numpy as np
 import torch
 from gpytorch.constraints import GreaterThan
-from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from linear_operator.utils.errors import NanError, NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from fedrepro.errors import UserError, nearest
 from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort
 
-KERNELS = ("rbf", "matern32")
 #: objective per sample of a failed evaluation: far above any likelihood, yet a number that a line search can bracket
 FAILED = 1e6
-
-
-def base_kernel(name: str, **options: Any) -> Kernel:
-    """gpytorch's kernel k(x, x') of variance 1."""
-    if name not in KERNELS:
-        raise UserError(f"gp: kernel = '{name}' is unknown{nearest(name, KERNELS)}")
-    return RBFKernel(**options) if name == "rbf" else MaternKernel(1.5, **options)
-
-
-class NaturalKernel(nn.Module):
-    """The same as a function of x [*, n, d], x' [*, m, d] and its parameter on the natural scale."""
-
-    def __init__(self, name: str, ard: bool):
-        super().__init__()
-        natural = GreaterThan(0.0, transform=None)
-        # for ARD, gpytorch only tests for more than one dimension
-        self.kernel = base_kernel(name, ard_num_dims=2 if ard else None, lengthscale_constraint=natural)
-
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return self.kernel.forward(x1, x2)
-
-
-natural_kernel = functools.cache(NaturalKernel)
-
-
-def scaled_kernel(name: str, inputs: int, ard: bool, batch: tuple[int, ...] = ()) -> ScaleKernel:
-    """σ² k(x, x'), with one lengthscale or (`ard`) one per input."""
-    shape = torch.Size(batch)
-    return ScaleKernel(base_kernel(name, ard_num_dims=inputs if ard else None, batch_shape=shape), batch_shape=shape)
 
 
 def gaussian_likelihood(floor: float = NOISE_FLOOR, batch: tuple[int, ...] = ()) -> GaussianLikelihood:

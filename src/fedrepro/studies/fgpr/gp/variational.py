@@ -25,8 +25,9 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor, nn
 
 from fedrepro.studies.fgpr.gp.exact import Data, Law
+from fedrepro.studies.fgpr.gp.kernels import scaled_kernel
 from fedrepro.studies.fgpr.gp.maximum_likelihood import LENGTHSCALES, NOISE_FLOOR, Effort
-from fedrepro.studies.fgpr.gp.search import gaussian_likelihood, maximise, no_jitter_warnings, scaled_kernel
+from fedrepro.studies.fgpr.gp.search import gaussian_likelihood, maximise, no_jitter_warnings
 
 
 class Statistics(NamedTuple):

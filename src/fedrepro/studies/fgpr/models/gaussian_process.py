@@ -26,7 +26,7 @@ from fedrepro.core.algorithm import Metric, Problem
 from fedrepro.core.federation import Batch
 from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
-from fedrepro.studies.fgpr.gp.errors import Prediction, along, columns, curve, device_errors, output_names
+from fedrepro.studies.fgpr.gp.device_errors import Prediction, along, columns, curve, device_errors, output_names
 from fedrepro.studies.fgpr.gp.exact import Theta, fit, likelihood, predict_from
 from fedrepro.studies.fgpr.gp.maximum_likelihood import MINIMA
 

@@ -17,7 +17,7 @@ from fedrepro.core.algorithm import Metric, Problem
 from fedrepro.core.federation import Batch
 from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
-from fedrepro.studies.fgpr.gp.errors import along, columns, curve, device_errors, output_names
+from fedrepro.studies.fgpr.gp.device_errors import along, columns, curve, device_errors, output_names
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 

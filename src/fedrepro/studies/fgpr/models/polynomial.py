@@ -18,7 +18,7 @@ from fedrepro.core.federation import Batch
 from fedrepro.core.model import AssessingModel, Assessment, Example
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError, nearest
-from fedrepro.studies.fgpr.gp.errors import columns, device_errors, output_names
+from fedrepro.studies.fgpr.gp.device_errors import columns, device_errors, output_names
 
 BASES = ("monomial", "legendre")
 
