@@ -3,6 +3,8 @@
 import functools
 from typing import Any
 
+import torch
+from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from torch import Tensor, nn
 
