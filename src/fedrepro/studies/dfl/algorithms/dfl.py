@@ -20,8 +20,8 @@ from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial, limited, not_negative, one_of
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads
-from fedrepro.errors import UserError
-from fedrepro.studies.dfl.consensus import check_graph, contraction, furthest, mixing, server_distances
+from fedrepro.errors import UserError, nearest
+from fedrepro.studies.dfl.consensus import GRAPHS, contraction, furthest, mixing, server_distances, server_graph
 
 DETAILED_EPOCHS = 3
 
@@ -33,7 +33,6 @@ class DFL(FedAvg):
     servers: int = limited(5, lambda v: v >= 1, "at least one server is needed")
     server_steps: int = limited(25, lambda v: v >= 1, "T_S must be at least 1, or the servers never agree")  # T_S
     graph: str = "ring"
-    edges: list[list[int]] | None = None
     gamma: float = not_negative(0.0, "the step must be positive (0: use step_fraction)")  # 0: step_fraction / (L·T_C)
     step_fraction: float = limited(0.9, lambda v: 0 < v < 1, "Theorem 1 needs γ·L·T_C in (0, 1)")
     lost_at: int | None = limited(None, lambda v: v >= 1, "rounds are counted from 1")
@@ -43,7 +42,7 @@ class DFL(FedAvg):
     record: str = one_of("summary", "summary", "servers", "steps")
 
     server_only = frozenset(
-        ["servers", "server_steps", "graph", "edges", "step_fraction", "lost_at", "lost_server", "lost_link", "record"]
+        ["servers", "server_steps", "graph", "step_fraction", "lost_at", "lost_server", "lost_link", "record"]
     )
     trial: ClassVar[Trial] = Trial(
         (
@@ -54,11 +53,8 @@ class DFL(FedAvg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require(self.edges is None or self.graph == "edges", "edges", "is used with graph: edges only")
-        try:
-            network = check_graph(self.servers, self.graph, self.edges)
-        except UserError as error:
-            raise UserError(f"DFL: {error}") from None
+        self.require(self.graph in GRAPHS, "graph", f"unknown{nearest(self.graph, GRAPHS)}")
+        network = server_graph(self.servers, self.graph)
         known = self.lost_server is None or self.lost_server in network
         self.require(known, "lost_server", "there is no such server")
         known = self.lost_link is None or (len(self.lost_link) == 2 and network.has_edge(*self.lost_link))
@@ -117,7 +113,7 @@ class DFL(FedAvg):
 
     def _mixing(self, alive: list[int], round: int) -> torch.Tensor:
         lost = tuple(self.lost_link) if self.lost_link and self.lost_at is not None and round >= self.lost_at else None
-        return mixing(self.servers, self.graph, tuple(map(tuple, self.edges or [])), tuple(alive), lost)
+        return mixing(self.servers, self.graph, tuple(alive), lost)
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         q = problem.quadratics

@@ -48,7 +48,7 @@ from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
-from fedrepro.studies.fedlin.linear.covariance import parameter_errors, pulls, updated
+from fedrepro.studies.fedlin.linear.estimators import parameter_errors, pulls, updated
 
 
 @dataclass(frozen=True)
