@@ -74,8 +74,8 @@ def fig3a(tables: Tables) -> Drawn:
     x = np.array([data["x0"].min(), data["x0"].max()])
     fig, ((ax,),) = figure(width=5.0, height=3.5)
     for colour, (server, own) in zip(COLOURS, data.groupby("group"), strict=False):
-        look = {"s": 3, "color": colour, "alpha": 0.35, "linewidth": 0, "label": f"clients of server {server}"}
-        ax.scatter(own["x0"], own["y"], **look)
+        label = f"clients of server {server}"
+        ax.scatter(own["x0"], own["y"], s=3, color=colour, alpha=0.35, linewidth=0, label=label)
     ax.plot(x, mine["slope"] * x + mine["intercept"], color="black", linewidth=1.8, label="DFL")
     ax.plot(x, 5 * x + 2, label="$w^* = (5, 2)$", **{**PUBLISHED, "color": "#D55E00", "linewidth": 1.8})
     ax.set(xlabel="$x$", ylabel="$y$")
@@ -87,8 +87,8 @@ def fig3a(tables: Tables) -> Drawn:
 def fig3b(tables: Tables) -> Drawn:
     """Fig. 3(b): the servers' parameters over server iterations, before and after consensus, for one seed."""
     table = tables["line"]
-    seed = int(table["seed"].min())
-    values = table[(table["seed"] == seed) & table["metric"].isin(["w0", "w1"]) & (table["split"] == "server")]
+    first = (table["seed"] == table["seed"].min()) & (table["split"] == "server")
+    values = table[first & table["metric"].isin(["w0", "w1"])]
     steps = int(values["step"].max())
     drawn = values.assign(iteration=(values["round"] - 1) * steps + values["step"])
     drawn = drawn[["iteration", "round", "step", "group", "metric", "value"]].reset_index(drop=True)
@@ -118,9 +118,14 @@ def theorem1(tables: Tables) -> Drawn:
     their disagreement (Lemma 1), and the trivial bound θ/μ."""
     table = tables["theorem1"]
     derived = ["epsilon", "epsilon_over_trivial", "lemma1_bound", "lemma4_bound"]
-    bounds = table[table["metric"].isin(derived) & (table["split"] == "derived")]
-    numbers = bounds.pivot_table(index=["setting", "seed"], columns="metric", values="value").reset_index()
-    numbers = numbers.join(_parts(numbers["setting"]))
+    numbers = (
+        table[table["metric"].isin(derived)]
+        .pivot_table(index=["setting", "seed"], columns="metric", values="value")
+        .reset_index()
+    )
+    grid = {"grid.step_fraction": "step_fraction", "grid.server_steps": "server_steps"}
+    numbers = numbers.merge(table[["setting", *grid]].drop_duplicates(), on="setting").rename(columns=grid)
+    numbers = numbers.astype({"server_steps": int})
     for metric in ("distance", "distance_mean", "gap"):
         last = final(table, metric)[["setting", "seed", "value"]].rename(columns={"value": metric})
         numbers = numbers.merge(last, on=["setting", "seed"])
@@ -152,15 +157,14 @@ def topologies(tables: Tables) -> Drawn:
     """Disagreement after consensus and distance to w* over epochs for four graphs and three T_S."""
     table = tables["topologies"]
     drawn = table[table["metric"].isin(["gap", "distance"]) & (table["round"] > 0)]
-    drawn = drawn.join(_parts(drawn["setting"]))
-    steps = sorted(drawn["server_steps"].unique())
+    steps = sorted(drawn["grid.server_steps"].astype(int).unique())
     fig, axes = figure(2, len(steps), width=8.0, height=2.3, sharex=True, sharey="row")
     summaries = []
     for column, server_steps in enumerate(steps):
         for row, metric in enumerate(("gap", "distance")):
             ax = axes[row, column]
             for colour, graph in zip(COLOURS, ("complete", "star", "ring", "path"), strict=False):
-                own = rows(drawn, metric, graph=graph, server_steps=server_steps)
+                own = rows(drawn, metric, **{"grid.graph": graph, "grid.server_steps": server_steps})
                 own = own.assign(value=own["value"].clip(lower=ROUNDING))
                 summary = band(ax, own, "round", graph, colour)
                 summaries.append(summary.assign(graph=graph, server_steps=server_steps, metric=metric))
@@ -197,13 +201,3 @@ def faults(tables: Tables) -> Drawn:
     axes[0, 1].set(ylabel="disagreement of the remaining servers")
     axes[0, 0].legend(loc="lower left")
     return fig, pd.concat(summaries, ignore_index=True)
-
-
-def _parts(setting: pd.Series) -> pd.DataFrame:
-    """`a=1,b=x` → columns a, b; numbers where they are numbers."""
-    known = {s: dict(part.split("=") for part in s.split(",")) for s in setting.unique()}
-    frame = pd.DataFrame([known[s] for s in setting], index=setting.index)
-    for column in frame:
-        if frame[column].str.fullmatch(r"-?[\d.]+(e-?\d+)?").all():
-            frame[column] = pd.to_numeric(frame[column])
-    return frame
