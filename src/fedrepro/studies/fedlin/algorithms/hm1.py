@@ -32,18 +32,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import (
-    Algorithm,
-    Cohort,
-    Metric,
-    Problem,
-    State,
-    Trial,
-    limited,
-    not_negative,
-    one_of,
-    positive,
-)
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial, limited, one_of, positive
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads
 from fedrepro.core.task import Task
@@ -56,7 +45,7 @@ class HM1(Algorithm):
     lr: float = positive(0.01, "the step must be positive")  # η₂
     alpha: float = limited(0.1, lambda v: 0 <= v <= 1, "must lie in [0, 1]")
     kept: float | None = limited(None, lambda v: 0 <= v <= 1, "must lie in [0, 1]")
-    jitter: float = not_negative(1e-10)
+    jitter: float = limited(1e-10, lambda v: v >= 0, "must not be negative")
     gradient: str = one_of("mean", "mean", "sum")
     prior: str = one_of("box", "box", "map", "none")
     omega: str = one_of("learned", "learned", "true")
@@ -73,10 +62,9 @@ class HM1(Algorithm):
         return self
 
     def init(self, problem: Problem, w: Params) -> State:
-        clients = len(problem.federation)
+        clients, outputs = len(problem.federation), problem.task.model.outputs_apart
         own = problem.initial if self.start == "own" else None
         theta = torch.stack([(own(k) if own else w).flatten() for k in range(clients)])  # [K, P]
-        outputs = problem.task.model.outputs_apart
         omega = torch.eye(clients).to(theta).repeat(outputs, 1, 1)  # [S, K, K]
         if self.prior == "none":
             omega = theta.new_zeros(0)

@@ -34,18 +34,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import (
-    Algorithm,
-    Cohort,
-    Metric,
-    Problem,
-    State,
-    Trial,
-    limited,
-    not_negative,
-    one_of,
-    positive,
-)
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial, limited, one_of, positive
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads
 from fedrepro.core.task import Task
@@ -63,13 +52,11 @@ class HM2EP(Algorithm):
     anneal: int = limited(20, lambda v: v >= 1, "at least one round is needed")
     prior_sd: float = positive(1.0)
     scaling: str = one_of("none", *devices.SCALINGS)
-    noise: float = not_negative(0.0)
+    noise: float = limited(0.0, lambda v: v >= 0, "must not be negative")
     predict: str = one_of("all", "all", "selected")
 
     noisy: ClassVar[bool] = True
-    server_only: ClassVar[frozenset[str]] = frozenset(
-        ["damping", "damping_last", "anneal", "prior_sd", "scaling", "noise", "predict"]
-    )
+    server_only = frozenset(["damping", "damping_last", "anneal", "prior_sd", "scaling", "noise", "predict"])
     trial: ClassVar[Trial] = Trial(
         ({"prior": "lasso", "chains": 12}, {"prior": "ridge", "chains": 12, "damping": 0.8}),
         cases=("linear, full batch",),
@@ -100,8 +87,8 @@ class HM2EP(Algorithm):
         sd = x.new_ones(D) if self.prior == "normal" else x.new_full((D,), self.prior_sd)
         prior = Params(r=x.new_zeros(D), Q=torch.diag(sd**-2))
         sites = Params(r=x.new_zeros(devices, D), Q=x.new_zeros(devices, D, D))
-        state = {"w": w, "prior": prior, "sites": sites, "q": ep.total(prior, sites)}
-        return {**state, "round": 0, "used": 0.0, "failed": 0}
+        q = ep.total(prior, sites)
+        return {"w": w, "prior": prior, "sites": sites, "q": q, "round": 0, "used": 0.0, "failed": 0}
 
     def init_client(self, problem: Problem, client: int, w: Params) -> Any:
         scale, data = self._scaled(problem, client)
@@ -138,19 +125,15 @@ class HM2EP(Algorithm):
         theta, phi, ends = gibbs.sweeps(self.prior, data, q - site, gibbs.Chains(*local["chains"]), noise)
         kept = slice(len(noise) // 5, None)
         theta, phi = theta[kept].flatten(0, 1), phi[kept].flatten(0, 1)
-        weights = torch.full_like(phi[:, 0], 1 / len(phi))
-        return phi, theta, weights, {**local, "chains": list(ends)}
+        return phi, theta, torch.full_like(phi[:, 0], 1 / len(phi)), {**local, "chains": list(ends)}
 
     def server_update(self, state: State, uploads: Uploads, cohort: Cohort) -> State:
-        sent = uploads.stack()
-        sites, prior, at = state["sites"], state["prior"], torch.from_numpy(cohort.clients)
-        delta = sent["delta"]
-        changes = Params({n: torch.zeros_like(part).index_copy(0, at, delta[n]) for n, part in sites.items()})
+        sent, sites, at = uploads.stack(), state["sites"], torch.from_numpy(cohort.clients)
+        changes = Params({n: torch.zeros_like(v).index_copy(0, at, sent["delta"][n]) for n, v in sites.items()})
         eta = ep.schedule(state["round"], self.damping, self.damping_last, self.anneal)
-        sites, used = ep.damped(prior, sites, changes, eta)
-        failed = len(at) - int(sent["sound"].sum())
-        new = {"sites": sites, "q": ep.total(prior, sites), "round": state["round"] + 1}
-        return {**state, **new, "used": used, "failed": failed}
+        sites, used = ep.damped(state["prior"], sites, changes, eta)
+        new = {"sites": sites, "q": ep.total(state["prior"], sites), "round": state["round"] + 1}
+        return {**state, **new, "used": used, "failed": len(at) - int(sent["sound"].sum())}
 
     def model(self, state: State, local: Any, client: int) -> Params:
         if local is None:
