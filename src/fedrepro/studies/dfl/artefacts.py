@@ -42,17 +42,17 @@ def fig2(tables: Tables) -> Drawn:
     client_steps = int(rows(tables["line"], "client_steps", round=0)["value"].iloc[0])
     server_steps = int(rows(tables["line"], "w0")["step"].max())
     total = client_steps + server_steps
+    ticks = [0, client_steps, total]
     phases = ["clients: gradient steps", "servers: consensus steps"]
-    spans = pd.DataFrame({"phase": phases, "from": [0, client_steps], "to": [client_steps, total]})
+    spans = pd.DataFrame({"phase": phases, "from": ticks[:2], "to": ticks[1:]})
     fig, ((ax,),) = figure(width=7.0, height=1.9)
     for (phase, begin, end), colour in zip(spans.itertuples(index=False), (COLOURS[4], COLOURS[0]), strict=True):
         ax.barh(0, end - begin, left=begin, color=colour, height=0.5, label=phase)
-    ticks = [0, client_steps, total]
     events = ("broadcast\nto clients", "servers average\ntheir clients (4)", "next\nepoch")
     for t, text in zip(ticks, events, strict=True):
         ax.axvline(t, ymin=0.2, ymax=0.8, color="black", linewidth=1)
-        align = "left" if t == 0 else "right"
-        ax.text(t + (1.5 if t == 0 else -1.5), 0.42, text, ha=align, va="bottom", fontsize=8)
+        beside, align = (-1.5, "right") if t else (1.5, "left")
+        ax.text(t + beside, 0.42, text, ha=align, va="bottom", fontsize=8)
     names = ["$(p-1)T_E$", f"$(p-1)T_E+T_C$\n($T_C$ = {client_steps})", f"$pT_E$\n($T_S$ = {server_steps})"]
     ax.set(ylim=(-0.35, 1.0), xlim=(-2, total + 2), yticks=[], xticks=ticks, xticklabels=names)
     for label, align in zip(ax.get_xticklabels(), ("left", "right", "left"), strict=True):
@@ -114,8 +114,7 @@ def fig3b(tables: Tables) -> Drawn:
 
 
 def theorem1(tables: Tables) -> Drawn:
-    """Measured values and proved bounds at the end: the servers' distance from w* (Theorem 1), their mean's (Lemma 4),
-    their disagreement (Lemma 1), and the trivial bound θ/μ."""
+    """Measured values and proved bounds at the end, and the trivial bound θ/μ."""
     table = tables["theorem1"]
     derived = ["epsilon", "epsilon_over_trivial", "lemma1_bound", "lemma4_bound"]
     numbers = (
@@ -146,10 +145,9 @@ def theorem1(tables: Tables) -> Drawn:
     axes[0, 0].plot(trivial.index, trivial, label=r"trivial bound $\theta/\mu$", **PUBLISHED)
     axes[0, 0].axvline(0.5, color="#999999", linewidth=0.8)
     axes[0, 0].legend(loc="center left", bbox_to_anchor=(0.0, 0.44))
-    axes[0, 1].plot([], [], color="#555555", label="measured")
-    axes[0, 1].plot([], [], "--", color="#555555", label="bound")
-    handles, labels = axes[0, 1].get_legend_handles_labels()
-    axes[0, 1].legend(handles[-2:], labels[-2:], loc="center left", bbox_to_anchor=(0.0, 0.5))
+    looks = {"measured": "-", "bound": "--"}
+    handles = [axes[0, 1].plot([], [], look, color="#555555", label=name)[0] for name, look in looks.items()]
+    axes[0, 1].legend(handles=handles, loc="center left", bbox_to_anchor=(0.0, 0.5))
     return fig, numbers
 
 
@@ -160,17 +158,16 @@ def topologies(tables: Tables) -> Drawn:
     steps = sorted(drawn["grid.server_steps"].astype(int).unique())
     fig, axes = figure(2, len(steps), width=8.0, height=2.3, sharex=True, sharey="row")
     summaries = []
-    for column, server_steps in enumerate(steps):
-        for row, metric in enumerate(("gap", "distance")):
-            ax = axes[row, column]
+    for column, server_steps in zip(axes.T, steps, strict=True):
+        for ax, metric in zip(column, ("gap", "distance"), strict=True):
             for colour, graph in zip(COLOURS, ("complete", "star", "ring", "path"), strict=False):
                 own = rows(drawn, metric, **{"grid.graph": graph, "grid.server_steps": server_steps})
                 own = own.assign(value=own["value"].clip(lower=ROUNDING))
                 summary = band(ax, own, "round", graph, colour)
                 summaries.append(summary.assign(graph=graph, server_steps=server_steps, metric=metric))
             ax.set_yscale("log")
-        axes[0, column].set_title(f"$T_S$ = {server_steps}")
-        axes[1, column].set_xlabel("epoch")
+        column[0].set_title(f"$T_S$ = {server_steps}")
+        column[1].set_xlabel("epoch")
     axes[0, 0].set_ylabel("disagreement")
     axes[1, 0].set_ylabel("distance to $w^*$")
     axes[1, 0].legend()
@@ -180,12 +177,12 @@ def topologies(tables: Tables) -> Drawn:
 def faults(tables: Tables) -> Drawn:
     """Distance of the remaining servers to the minimiser over all clients' data after a loss."""
     table = tables["faults"]
-    drawn = rows(table, "distance", split="server")
     fig, axes = figure(1, 2, width=7.6, height=2.9)
     summaries = []
     looks = {"no fault": "-", "link lost": "--", "server lost": "-", "single server lost": "-"}
     for colour, (setting, line) in zip(COLOURS, looks.items(), strict=False):
-        summary = band(axes[0, 0], drawn[drawn["setting"] == setting], "round", setting, colour, linestyle=line)
+        distance = rows(table, "distance", split="server", setting=setting)
+        summary = band(axes[0, 0], distance, "round", setting, colour, linestyle=line)
         summaries.append(summary.assign(setting=setting, metric="distance"))
         if setting != "single server lost":
             gap = rows(table, "gap", setting=setting)

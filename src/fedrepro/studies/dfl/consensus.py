@@ -25,7 +25,7 @@ def server_graph(servers: int, name: str) -> nx.Graph:
 
 @lru_cache
 def mixing(servers: int, name: str, alive: tuple[int, ...], lost: tuple[int, ...] | None) -> Tensor:
-    """A over the remaining servers, without a lost link; cached."""
+    """A over the remaining servers, without a lost link."""
     graph = server_graph(servers, name)
     if lost:
         graph.remove_edge(*lost)
@@ -55,9 +55,8 @@ def contraction(mixing: Tensor, steps: int) -> float:
 
 
 def server_distances(problem: Problem, w: Tensor, held: Tensor | None) -> Iterator[Metric]:
-    """Largest distances of the servers w [M, d] of a least-squares problem from their mean, from the minimiser over all
-    clients, from that over the clients `held` by them (None: all), and from the truth behind the data; and θ, the
-    largest gradient of their clients."""
+    """Largest distances of the servers w [M, d] of a least-squares problem from their mean, the minimiser of all, that
+    over the clients `held` by them (None: all), and the truth; and θ, the largest gradient of their clients."""
     q, minimiser = problem.quadratics, problem.minimiser
     assert q is not None
     assert minimiser is not None

@@ -55,8 +55,7 @@ class DFL(FedAvg):
         super().__post_init__()
         self.require(self.graph in GRAPHS, "graph", f"unknown{nearest(self.graph, GRAPHS)}")
         network = server_graph(self.servers, self.graph)
-        known = self.lost_server is None or self.lost_server in network
-        self.require(known, "lost_server", "there is no such server")
+        self.require(self.lost_server in (None, *network), "lost_server", "there is no such server")
         known = self.lost_link is None or (len(self.lost_link) == 2 and network.has_edge(*self.lost_link))
         self.require(known, "lost_link", f"the graph '{self.graph}' has no such link")
         for key in ("lost_server", "lost_link"):
@@ -83,8 +82,6 @@ class DFL(FedAvg):
         return {"servers": [w] * self.servers, "size": size, "alive": list(range(self.servers))}
 
     def participants(self, state: State, clients: np.ndarray) -> np.ndarray:
-        if len(state["alive"]) == self.servers:
-            return clients
         return clients[np.isin(clients // state["size"], state["alive"])]
 
     def message(self, state: State, client: int) -> Any:
@@ -119,7 +116,7 @@ class DFL(FedAvg):
         q = problem.quadratics
         if q is None:
             return
-        acted = state["acted"] if "acted" in state else state["alive"]
+        acted = state.get("acted", state["alive"])
         w = torch.stack([state["servers"][i].flatten() for i in acted])  # [M, d]
         held = None
         if len(acted) < self.servers:
@@ -127,14 +124,13 @@ class DFL(FedAvg):
         yield from server_distances(problem, w, held)
         yield Metric("alive", len(state["alive"]), "server")
         if round == 0:
-            mu, smoothness = q.spectrum()
             a = self._mixing(state["alive"], 0)
             degree = int((a > 0).sum(1).max()) - 1
-            facts = {"mu": mu, "L": smoothness, "gamma": self.gamma, "servers": self.servers}
+            facts = dict(zip(("mu", "L"), q.spectrum(), strict=True), gamma=self.gamma, servers=self.servers)
             # messages per server and epoch: to and from its clients, and its neighbours at every consensus step
             facts |= {"client_steps": problem.steps, "messages": 2 * state["size"] + 2 * self.server_steps * degree}
-            for name, value in {**facts, "sigma_A": contraction(a, self.server_steps)}.items():
-                yield Metric(name, value)
+            yield from (Metric(name, value) for name, value in facts.items())
+            yield Metric("sigma_A", contraction(a, self.server_steps))
         else:
             before = state["values"][0]
             yield Metric("gap_before", furthest(before, before.mean(0)), "server")

@@ -57,17 +57,15 @@ class ClosedForm(Algorithm):
             gram, moment = n[:, None, None] * whole.curvature, n[:, None, None] * whole.linear
             outputs = moment.shape[-1]
             omega = torch.from_numpy(facts["omega"]).to(gram).expand(outputs, *facts["omega"].shape[-2:])
-            variances = np.broadcast_to(facts["sigma"] ** 2, outputs).tolist()
-            means = [estimators.posterior_mean(gram, moment[..., s], omega[s], variances[s]) for s in range(outputs)]
-            theta = torch.stack(means, dim=-1)
+            each = zip(moment.unbind(-1), omega, np.broadcast_to(facts["sigma"] ** 2, outputs).tolist(), strict=True)
+            theta = torch.stack([estimators.posterior_mean(gram, *own) for own in each], dim=-1)
         return {"like": w, "theta": theta.reshape(len(holdings), -1)}
 
     def model(self, state: State, local: Any, client: int) -> Params:
         return state["like"].unflatten(state["theta"][max(client, 0)])
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
-        federation, facts = problem.federation, problem.federation.facts
-        train = federation.train
+        federation, facts, train = problem.federation, problem.federation.facts, problem.federation.train
         for split, held in federation.splits():
             if split != "train":
                 scored = np.flatnonzero(facts.get("scored", np.ones(len(held), dtype=bool)) & (held.sizes > 0)).tolist()

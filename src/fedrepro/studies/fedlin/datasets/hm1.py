@@ -63,7 +63,6 @@ CASES = {
     "IV": Case(100, 8, 0.1, "eigenvalues", 200, 200, share=1.0),
     "script": Case(100, 5, 0.05, "gram", 190, 200, share=0.0, drawn=True),
 }
-OMEGAS = ("pair", "eigenvalues", "gram", "low_rank")
 MEAN_VARIANCE = 5.5  # assumed: the mean of clusterGeneration's eigenvalues, so that arms differ in rank only
 
 
@@ -79,7 +78,7 @@ def hm1(
     test: int = 1000,
 ) -> Dataset:
     check_name("hm1", "case", case, CASES)
-    check_name("hm1", "omega", omega, ("stated", *OMEGAS))
+    check_name("hm1", "omega", omega, ("stated", "pair", "eigenvalues", "gram", "low_rank"))
     check_least("hm1", 1, rank=rank, clients=clients, test=test)
     spec = CASES[case]
     K, d = clients or spec.clients, spec.features
@@ -118,9 +117,8 @@ def hm1_size(case: str = "I", clients: int | None = None, **_: object) -> tuple[
     check_least("hm1", 1, clients=clients)
     spec = CASES[case]
     K = clients or spec.clients
-    if spec.drawn:
-        return K, K * (spec.few + spec.many) // 2
-    return K, spec.first(K) * spec.few + (K - spec.first(K)) * spec.many
+    first = K / 2 if spec.drawn else spec.first(K)
+    return K, int(first * spec.few + (K - first) * spec.many)
 
 
 DATASET = Entry(hm1, seeded=True, size=hm1_size, example={"test": 10})

@@ -134,8 +134,7 @@ def included(quantiles: Tensor) -> Tensor:
 
 def inclusion_rates(chosen: Tensor, active: Tensor) -> tuple[float, float]:
     """(included share of the active predictors, of the others); NaN for an empty set."""
-    correct, false = chosen[active].double().mean(), chosen[~active].double().mean()
-    return correct.item(), false.item()
+    return chosen[active].double().mean().item(), chosen[~active].double().mean().item()
 
 
 def inclusion_metrics(chosen: Tensor, facts: dict[str, np.ndarray]) -> Iterator[Metric]:
@@ -151,8 +150,7 @@ def inclusion_metrics(chosen: Tensor, facts: dict[str, np.ndarray]) -> Iterator[
 def report(
     mean: Tensor, quantiles: Tensor, positive: Tensor, facts: dict[str, np.ndarray], client: int
 ) -> Iterator[Metric]:
-    """A device's posterior as metrics: 90 % interval and P(θ_j > 0) by predictor (the `step`), the number of included
-    predictors and, if the truth is known, the intervals' coverage and the inclusion rates."""
+    """A device's posterior as metrics: by predictor (the `step`), and against the truth where it is known."""
     if not (quantiles[0] < quantiles[-1]).any():  # a device that never took part
         return
     chosen = included(quantiles)

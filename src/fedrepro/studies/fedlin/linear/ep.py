@@ -48,14 +48,10 @@ def positive_definite(precision: Tensor) -> bool:
 
 
 def tilted_from_draws(draws: Tensor, weights: Tensor, correction: bool) -> tuple[Params, Tensor]:
-    """(the normal density with the moments of draws [S, D] whose weights [S] sum to 1, whether the draws suffice: a
-    boolean scalar).
-
-    correction: (S − D − 2)/S times the inverse covariance, which is unbiased for independent draws.
-    """
+    """(the normal density with the moments of draws [S, D] whose weights [S] sum to 1, whether the draws suffice).
+    correction: (S − D − 2)/S times the inverse covariance, which is unbiased for independent draws."""
     size, dimension = draws.shape
-    effective = 1 / weights.square().sum()
-    mean = weights @ draws
+    mean, effective = weights @ draws, 1 / weights.square().sum()
     centred = draws - mean
     covariance = (weights[:, None] * centred).mT @ centred
     if correction and size > dimension + 2:
@@ -73,11 +69,8 @@ def total(prior: Params, sites: Params) -> Params:
 
 def damped(prior: Params, sites: Params, changes: Params, damping: float) -> tuple[Params, float]:
     """(the new sites [K, …], the damping used): sites + η · changes, with η = damping · 0.8^j for the least j ≥ 0 that
-    leaves q and all cavities positive definite; if η would fall below 1e-6, nothing changes and η is 0.
-
-    Positive definite here means after subtracting half of the prior's precision: the mean of a barely positive definite
-    cavity could be anywhere.
-    """
+    leaves q and all cavities positive definite, even without half of the prior's precision: the mean of a barely
+    positive definite cavity could be anywhere. If η would fall below 1e-6, nothing changes and η is 0."""
     least = KNOWN * prior["Q"]
     while damping >= LEAST:
         new = sites.add(changes, alpha=damping)

@@ -18,8 +18,7 @@ SIZES = (0, 1, 2, 3, 4, 6, 8, 16, 32)  # samples of a new device
 
 
 def least_squares(x: Tensor, y: Tensor) -> Tensor:
-    """The shortest θ of least squared error, also for collinear columns and n < d: x [n, d], y [n, S] → [d, S]; 0
-    without samples."""
+    """The shortest θ of least squared error, also for n < d: x [n, d], y [n, S] → [d, S]; 0 without samples."""
     if not len(y):
         return y.new_zeros(x.shape[1], y.shape[1])
     return torch.linalg.lstsq(x, y, driver="gelsd").solution
@@ -27,16 +26,13 @@ def least_squares(x: Tensor, y: Tensor) -> Tensor:
 
 def ridge(curvature: Tensor, linear: Tensor, penalty: float) -> Tensor:
     """argmin (1/n)Σ(y − xᵀθ)² + λ‖θ‖² from H [K, d, d] and b [K, d, S]: [K, d, S]."""
-    eye = torch.eye(curvature.shape[-1]).to(curvature)
-    return torch.linalg.solve(curvature + penalty * eye, linear)
+    return torch.linalg.solve(curvature + penalty * torch.eye(curvature.shape[-1]).to(curvature), linear)
 
 
 def posterior_mean(gram: Tensor, moment: Tensor, omega: Tensor, variance: float) -> Tensor:
-    """E[Θ | data] under the prior of eq. (3.2) and noise σ²: the estimator of least expected squared error.
-
-    gram [K, d, d] are the devices' XXᵀ, moment [K, d] their XY, omega [K, K]; the mean is [K, d]. With M = Ω ⊗ I and
-    the block-diagonal P of XXᵀ/σ² it is (I + MP)⁻¹ M XY/σ². Ω may have any rank, since it is not inverted.
-    """
+    """E[Θ | data] [K, d] under the prior of eq. (3.2) and noise σ²: gram [K, d, d] are the devices' XXᵀ, moment [K, d]
+    their XY, omega [K, K]. With M = Ω ⊗ I and the block-diagonal P of XXᵀ/σ² it is (I + MP)⁻¹ M XY/σ²; Ω may have any
+    rank, since it is not inverted."""
     clients, d = moment.shape
     m = torch.kron(omega, torch.eye(d).to(omega))
     mp = (m.view(-1, clients, d)[:, :, None, :] @ (gram / variance)[None]).reshape(clients * d, clients * d)
@@ -50,11 +46,8 @@ def by_output(theta: Tensor, outputs: int) -> Tensor:
 
 
 def pulls(theta: Tensor, omega: Tensor, jitter: float = 0.0) -> Tensor:
-    """p_k = Σ_i θ_i Ω⁻¹_ik for every device: [K, P]; omega [S, K, K].
-
-    The inverse is of Ω + jitter · mean(diag Ω) · I. If even this is singular, the result is not finite and the engine
-    records a diverged run.
-    """
+    """p_k = Σ_i θ_i Ω⁻¹_ik for every device: [K, P]; omega [S, K, K]. The inverse is of Ω + jitter · mean(diag Ω) · I;
+    if even this is singular, the result is not finite and the engine records a diverged run."""
     if jitter:
         omega = omega.clone()
         diagonal = omega.diagonal(dim1=-2, dim2=-1)

@@ -17,7 +17,6 @@ enters as standard normal numbers [sweeps, chains · width(d)]; everything runs 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -30,8 +29,7 @@ from fedrepro.studies.fedlin.linear.ep import moments
 NEWTON_STEPS, LONGEST_STEP, FREEDOM = 5, 2.0, 4
 
 
-@dataclass(frozen=True)
-class Penalty:
+class Penalty(NamedTuple):
     share: float  # α/d
     power: float  # c
     size: Callable[[Tensor], Tensor]  # s: [..., d] → [...]
@@ -45,10 +43,8 @@ PENALTIES = {
 
 
 class Chains(NamedTuple):
-    """The states of C chains: theta [C, d], phi [C, 2]."""
-
-    theta: Tensor
-    phi: Tensor
+    theta: Tensor  # [C, d]
+    phi: Tensor  # [C, 2]
 
 
 def width(predictors: int) -> int:
@@ -70,8 +66,7 @@ def sweeps(kind: str, data: Statistics, cavity: Params, chains: Chains, noise: T
     """(θ [T, C, d], φ [T, C, 2] after each of the T sweeps, the chains' ends)."""
     penalty, (count, d) = PENALTIES[kind], chains.theta.shape
     draw_theta = laplace_theta if kind == "lasso" else normal_theta(data, penalty)
-    theta, phi = chains
-    thetas, phis = [], []
+    (theta, phi), found = chains, []
     z, z_scale, z_branch, z_phi, chi, z_accept = noise.view(len(noise), count, -1).split([d, d, d, 2, FREEDOM, 1], -1)
     stretched = z_phi * (FREEDOM / chi.square().sum(-1, keepdim=True)).sqrt()  # of a t law
     numbers = (z, z_scale.square() / 2, log_uniform(z_branch), stretched, log_uniform(z_accept[..., 0]))
@@ -81,15 +76,14 @@ def sweeps(kind: str, data: Statistics, cavity: Params, chains: Chains, noise: T
         half, size = residual_square(data, theta) / 2, penalty.size(theta)
         target = Conditional(cavity["r"], cavity["Q"], data.n / 2, half, alpha, penalty.power, size)
         phi = metropolis(target, centre, phi, z_t, accept)
-        thetas.append(theta)
-        phis.append(phi)
-    return torch.stack(thetas), torch.stack(phis), Chains(theta, phi)
+        found.append((theta, phi))
+    thetas, phis = map(torch.stack, zip(*found, strict=True))
+    return thetas, phis, Chains(theta, phi)
 
 
 def residual_square(data: Statistics, theta: Tensor) -> Tensor:
     """‖y − Xθ‖² for θ [..., d]: [...]."""
-    inner = (theta @ data.gram - 2 * data.moment) * theta
-    return (data.square + inner.sum(-1)).clamp(min=0)
+    return (data.square + ((theta @ data.gram - 2 * data.moment) * theta).sum(-1)).clamp(min=0)
 
 
 def log_uniform(z: Tensor) -> Tensor:
