@@ -1,8 +1,7 @@
 """`make bench`, linear models: the cases of thesis ch. 3 at their published size, all 30 runs, two cases at a time.
 
-Each case has a process of its own, timed from its data to its written metrics: HM1 and Separate under one reading of
-the noise (Table 3.1), HM2 with the lasso and the ridge prior (Table 3.2). The study itself runs more variants. Into
-results/bench/linear.csv.
+Each case has a process of its own, timed from its data to its written metrics, into results/bench/linear.csv: HM1 and
+Separate under one reading of the noise (Table 3.1), HM2 with the lasso and the ridge prior (Table 3.2).
 """
 
 import copy

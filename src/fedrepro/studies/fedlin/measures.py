@@ -86,11 +86,10 @@ def rounds_to_settle(curve: pd.DataFrame) -> float:
 
 def phi_intervals(table: pd.DataFrame) -> pd.DataFrame:
     """mean, sd and truth of every component of φ with a known truth, at the end of each run; also RUN, round, step."""
-    columns = {"phi_mean": "mean", "phi_sd": "sd", "phi_true": "true"}
     ends = pd.concat([final(table, "phi_mean"), final(table, "phi_sd")])
-    wide = ends.pivot_table(index=[*RUN, "round", "step"], columns="metric", values="value").reset_index()
-    truth = rows(table, "phi_true")[[*RUN, "step", "value"]].rename(columns={"value": "phi_true"})
-    return wide.merge(truth, on=[*RUN, "step"]).rename(columns=columns)
+    wide = ends.pivot_table(index=[*ENDS, "step"], columns="metric", values="value").reset_index()
+    truth = rows(table, "phi_true")[[*RUN, "step", "value"]].rename(columns={"value": "true"})
+    return wide.merge(truth, on=[*RUN, "step"]).rename(columns={"phi_mean": "mean", "phi_sd": "sd"})
 
 
 def phi_coverage(table: pd.DataFrame) -> Found:

@@ -3,10 +3,9 @@
 An epoch is T_C gradient steps at every client (3), each server's average over its clients (4), T_S consensus
 steps W ← A·W over the graph of the servers (5), and the broadcast. Client k belongs to server ⌊k / N⌋.
 
-Choices where the paper is silent: A has Metropolis weights, which are doubly stochastic on any graph; γ is a
-fraction of 1/(L·T_C), the limit of Theorem 1, unless it is given. The box's inclusive loop bounds would run
-T_C + 1 and T_S + 1 steps; the text's T_C and T_S are used. Beyond the paper: after round `lost_at` a server
-(with its clients) or a link is lost, and the others continue on the rest of the graph.
+Choices where the paper is silent: A has Metropolis weights, doubly stochastic on any graph; γ is a fraction of
+1/(L·T_C), the limit of Theorem 1, unless it is given. The box's inclusive loops would run T_C + 1 and T_S + 1 steps; the
+text's T_C and T_S are used. Beyond the paper: after round `lost_at` a server (with its clients) or a link is lost.
 """
 
 from collections.abc import Iterator
@@ -116,7 +115,7 @@ class DFL(FedAvg):
         q = problem.quadratics
         if q is None:
             return
-        acted = state.get("acted", state["alive"])
+        acted = state["acted"] if "acted" in state else state["alive"]
         w = torch.stack([state["servers"][i].flatten() for i in acted])  # [M, d]
         held = None
         if len(acted) < self.servers:

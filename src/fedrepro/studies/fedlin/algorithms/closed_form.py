@@ -57,8 +57,8 @@ class ClosedForm(Algorithm):
             gram, moment = n[:, None, None] * whole.curvature, n[:, None, None] * whole.linear
             outputs = moment.shape[-1]
             omega = torch.from_numpy(facts["omega"]).to(gram).expand(outputs, *facts["omega"].shape[-2:])
-            each = zip(moment.unbind(-1), omega, np.broadcast_to(facts["sigma"] ** 2, outputs).tolist(), strict=True)
-            theta = torch.stack([estimators.posterior_mean(gram, *own) for own in each], dim=-1)
+            known = zip(moment.unbind(-1), omega, np.broadcast_to(facts["sigma"] ** 2, outputs).tolist(), strict=True)
+            theta = torch.stack([estimators.posterior_mean(gram, *own) for own in known], dim=-1)
         return {"like": w, "theta": theta.reshape(len(holdings), -1)}
 
     def model(self, state: State, local: Any, client: int) -> Params:

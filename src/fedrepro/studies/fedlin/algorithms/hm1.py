@@ -20,8 +20,7 @@ Where the box is open or wrong:
 - `omega: true` inverts the Ω behind the data instead of the learned one, as the released script does.
 - `kept`, if given, replaces 1 − α (the released C-MAPSS code has 0.8 with α = 0.8, which is not convex).
 - `start: own` takes each device's own random start; `common` the one model that all methods start from.
-- Devices that do not take part keep θ_k (line 10).
-With several independent outputs (models/linear_outputs.py) each has its own Ω.
+Devices that do not take part keep θ_k (line 10). Each of several outputs (models/linear_outputs.py) has its own Ω.
 """
 
 from collections.abc import Iterable, Iterator

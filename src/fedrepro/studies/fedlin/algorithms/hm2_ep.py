@@ -75,10 +75,8 @@ class HM2EP(Algorithm):
         devices.check_scaling("HM2EP", self.scaling, federation)
         most, predictors = federation.train.sizes.max(), federation.train.samples.x.shape[1]
         if self.prior == "normal" and not self.noise and most <= predictors:
-            raise UserError(
-                f"HM2EP: noise = 0: σ cannot be estimated, as no device has more samples ({most}) than predictors "
-                f"({predictors}); give it"
-            )
+            why = f"no device has more samples ({most}) than predictors ({predictors})"
+            raise UserError(f"HM2EP: noise = 0: σ cannot be estimated, as {why}; give it")
         return self
 
     def init(self, problem: Problem, w: Params) -> State:

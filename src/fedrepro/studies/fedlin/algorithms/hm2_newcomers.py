@@ -29,11 +29,7 @@ class HM2Newcomers(HM2EP):
     newcomers: int = not_negative(0)
 
     server_only = HM2EP.server_only | {"newcomers"}
-    trial: ClassVar[Trial] = Trial(
-        ({"noise": 0.5, "chains": 12}, {"noise": 0.7, "chains": 12}),
-        cases=("linear, full batch",),
-        gradients=0,
-    )
+    trial: ClassVar[Trial] = HM2EP.trial._replace(settings=({"noise": 0.5, "chains": 12}, {"noise": 0.7, "chains": 12}))
 
     def resolve(self, problem: Problem) -> Self:
         if self.newcomers >= len(problem.federation):
@@ -55,10 +51,8 @@ class HM2Newcomers(HM2EP):
         if not self.newcomers:
             return
         mu, log_tau = ep.moments(state["q"])[0].chunk(2)
-        ways = {
-            "q(φ)": lambda x, y: shrink(x, y, mu, log_tau.exp(), state["variance"]),
-            "mean of q": lambda x, y: nearest(x, y, mu),
-        }
+        ways = {"q(φ)": lambda x, y: shrink(x, y, mu, log_tau.exp(), state["variance"])}
+        ways["mean of q"] = lambda x, y: nearest(x, y, mu)
         facts = problem.federation.facts
         if {"mean", "variance", "sigma"} <= set(facts):
             mean, variance = (torch.from_numpy(facts[name]).to(mu) for name in ("mean", "variance"))

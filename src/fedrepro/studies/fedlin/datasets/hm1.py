@@ -35,16 +35,14 @@ from fedrepro.errors import UserError
 
 @dataclass(frozen=True)
 class Case:
-    """few: samples on the first `share` of the devices, many: on the rest. drawn: N_k ~ U{few … many} instead."""
-
     clients: int
     features: int
     noise: float
     omega: str
-    few: int
-    many: int
+    few: int  # samples on the first `share` of the devices
+    many: int  # on the rest
     share: float
-    drawn: bool = False
+    drawn: bool = False  # N_k ~ U{few … many} instead
 
     def first(self, clients: int) -> int:
         """The number of scored devices: those with few samples."""

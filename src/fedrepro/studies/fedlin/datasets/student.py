@@ -10,9 +10,8 @@ The 29 attributes other than the school (the client) and the grades become 38 pr
 and 13 dummies of the four nominal ones, without the alphabetically first level of each (Mjob 4, Fjob 4, reason 3,
 guardian 2). G1 and G2, the grades of earlier terms, are left out: they would make 40.
 
-The thesis trains on 60 % of each school, tests on the rest, and standardises the numeric predictors; its errors (0.82)
-only make sense for a standardised grade. All of that needs the training rows and is left to the study: x and y here are
-raw. The thesis does not say which course it used.
+x and y are raw. The thesis standardises numeric predictors on the 60 % of each school that it trains on, and its errors
+(0.82) only make sense for a standardised grade: left to the study. It does not say which course it used.
 
 The stand-in has independent attributes with the assumed frequencies of config/studies/fedlin/student_table.yaml and one
 sparse linear truth: a grade is a school's baseline plus the effects of eight predictors plus noise, rounded and clipped
@@ -72,11 +71,8 @@ def encode(path: Path, cells: Sequence[Sequence[str]]) -> Split:
     column = dict(zip(COLUMNS, zip(*cells, strict=True), strict=True))
     names = (*NUMERIC, "G3")
     numbers = as_numbers(path, list(zip(*(column[name] for name in names), strict=True)), names, first_line=2)
-    dummies = []
-    for name, levels in LEVELS.items():
-        level = _index(path, name, column[name], levels)
-        dummies += [level == i for i in range(1, len(levels))]
-    x = np.column_stack([numbers[:, :-1], *dummies])
+    indices = [(_index(path, name, column[name], levels), len(levels)) for name, levels in LEVELS.items()]
+    x = np.column_stack([numbers[:, :-1], *(index == i for index, count in indices for i in range(1, count))])
     return Split(x, numbers[:, -1], client=_index(path, "school", column["school"], SCHOOLS))
 
 
