@@ -20,12 +20,8 @@ ROWS3_1 = {
     ("limit", "bayes"): ("limit: true Ω and σ", None),
 }
 #: how noise and targets are read → the output's name, the metric
-READINGS = {
-    "variance, noise-free": ("variance", NOISE_FREE),
-    "sd, noise-free": ("sd", NOISE_FREE),
-    "variance, noisy": ("variance", "a_rmse"),
-    "sd, noisy": ("sd", "a_rmse"),
-}
+TARGETS = {"noise-free": NOISE_FREE, "noisy": "a_rmse"}
+READINGS = {f"{noise}, {of}": (noise, metric) for of, metric in TARGETS.items() for noise in ("variance", "sd")}
 SENSORS = (2, 3, 7, 8)
 #: Table 3.4: (experiment, algorithm, variant) → its row; the printed column
 ROWS3_4 = {

@@ -23,8 +23,7 @@ ROWS3_2 = {
     ("reference", "lasso"): "Lasso, centralised",
     ("reference", "ridge"): "Ridge, centralised",
 }
-#: Table 3.3: (algorithm, setting) → its row; the ids of its printed error and of its included predictors at school 1
-#: and 2 (or at both)
+#: Table 3.3: (algorithm, setting) → its row; the ids of its printed error and of its included predictors by school
 ROWS3_3 = {
     ("hm2", "lasso"): ("Lasso (HM2)", "t33_lasso_armse", ("t33_lasso_school1", "t33_lasso_school2")),
     ("hm2", "lasso all"): ("Lasso (HM2), predicting with all", None, ()),

@@ -4,8 +4,8 @@ An epoch is T_C gradient steps at every client (3), each server's average over i
 steps W ← A·W over the graph of the servers (5), and the broadcast. Client k belongs to server ⌊k / N⌋.
 
 Choices where the paper is silent: A has Metropolis weights, doubly stochastic on any graph; γ is a fraction of
-1/(L·T_C), the limit of Theorem 1, unless it is given. The box's inclusive loops would run T_C + 1 and T_S + 1 steps; the
-text's T_C and T_S are used. Beyond the paper: after round `lost_at` a server (with its clients) or a link is lost.
+1/(L·T_C), the limit of Theorem 1, unless it is given. The box's inclusive loops would run T_C + 1 and T_S + 1 steps;
+the text's T_C and T_S are used. Beyond the paper: after round `lost_at` a server (with its clients) or a link is lost.
 """
 
 from collections.abc import Iterator

@@ -53,8 +53,8 @@ class Scale(NamedTuple):
         return (batch.x - self.shift) / self.factor, (batch.y - self.y_shift) / self.y_factor
 
     def raw(self, theta: Tensor, like: Tensor) -> Tensor:
-        """The model of raw data that equals θ [d] on scaled data, in the shape of `like`: [d], [d, 1] or, with the
-        intercept last, [d + 1]."""
+        """The model of raw data that equals θ [d] on scaled data, in the shape of `like`: [d], [d, 1] or [d + 1] with
+        the intercept last."""
         slope = self.y_factor * theta / self.factor
         if like.numel() == len(theta) + 1:
             slope = torch.cat([slope, (self.y_shift - slope @ self.shift)[None]])
@@ -102,8 +102,7 @@ def _sd(values: Tensor) -> Tensor:
 
 
 def weighted_quantiles(draws: Tensor, weights: Tensor, at: Sequence[float] = QUANTILES) -> Tensor:
-    """Quantiles [len(at), d] of each column of draws [S, d] with weights [S] that sum to 1. The distribution function
-    is linear between the middles of the draws' steps."""
+    """Quantiles [len(at), d] of draws [S, d] with weights [S]; the distribution is linear between the steps' middles."""
     values, order = draws.sort(0)
     w = weights[order]
     middle = w.cumsum(0) - w / 2  # [S, d]

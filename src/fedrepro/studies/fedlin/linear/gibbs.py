@@ -92,8 +92,7 @@ def log_uniform(z: Tensor) -> Tensor:
 
 
 def inverse_gaussian(mean: Tensor, shape: Tensor, half_square: Tensor, log_uniform: Tensor) -> Tensor:
-    """From half the square of a normal number and the logarithm of a uniform one (Michael, Schucany and Haas 1976),
-    without their cancellation for large means."""
+    """Michael, Schucany and Haas (1976), without their cancellation for large means."""
     t = mean * half_square / shape
     small = 1 / (1 + t + (t * (t + 2)).sqrt())  # the smaller root, as a share of the mean
     return mean * torch.where(log_uniform <= -small.log1p(), small, 1 / small)
@@ -165,9 +164,8 @@ def metropolis(target: Conditional, centre: Tensor, phi: Tensor, z: Tensor, log_
 
 
 def _mode(target: Conditional, centre: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
-    """The approximate mode [C, 2], and minus the Hessian there: (uu, uv, vv), [C] each. In the start, the cavity counts
-    as one more sample."""
-    c = target.power
+    """The approximate mode [C, 2], and minus the Hessian there: (uu, uv, vv), [C] each."""
+    c = target.power  # in the start, the cavity counts as one more sample
     v = ((2 * target.half_residual + centre[1].exp()) / (2 * target.half_n + 1)).log()
     u = c * v + ((target.alpha + 1) / (target.size + (c * v - centre[0]).exp())).log()
     (r_u, r_v), (q_uu, q_uv, _, q_vv) = target.r.unbind(), target.Q.flatten().unbind()
