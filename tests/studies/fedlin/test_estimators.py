@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedrepro.studies.fedlin.linear.covariance import by_output, pulls, updated
-from fedrepro.studies.fedlin.linear.estimators import least_squares, posterior_mean, ridge
+from fedrepro.studies.fedlin.linear.estimators import by_output, least_squares, posterior_mean, pulls, ridge, updated
 
 
 def tensor(*values) -> torch.Tensor:

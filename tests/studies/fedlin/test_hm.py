@@ -84,14 +84,6 @@ def test_devices_of_case_1_have_correlation_0_7_and_components_none():
     np.testing.assert_allclose(np.mean(thetas**2, axis=(0, 2)), 1, atol=0.07)
 
 
-def test_the_other_kronecker_ties_components_of_one_device():
-    """I₅ ⊗ Ω on the ten numbers θ_1, θ_2 one after the other: pairs (0,1), (2,3), (4,5), … are correlated."""
-    thetas = np.stack([first(seed, test=1, kronecker="identity_omega").facts["theta"] for seed in range(1500)])
-    flat = thetas.reshape(1500, 10)
-    covariance = flat.T @ flat / 1500
-    np.testing.assert_allclose(covariance, np.kron(np.eye(5), [[1, 0.7], [0.7, 1]]), atol=0.15)
-
-
 def test_omegas_have_the_eigenvalues_of_their_recipe():
     rng = np.random.default_rng(0)
     root = covariance_root("eigenvalues", 60, 0, rng)
@@ -137,7 +129,6 @@ def test_fewer_devices_keep_the_shares_and_their_inputs():
         ({"case": "ii"}, "hm1: case = 'ii' is unknown"),
         ({"case": "scripts"}, "hm1: case = 'scripts' is unknown; did you mean 'script'"),
         ({"omega": "lowrank"}, "hm1: omega = 'lowrank' is unknown; did you mean 'low_rank'"),
-        ({"kronecker": "omega"}, "hm1: kronecker = 'omega' is unknown"),
         ({"noise_is": "var"}, "hm1: noise_is = 'var' is unknown; did you mean 'variance'"),
         ({"noise": -0.1}, r"hm1: noise = -0\.1: must not be negative"),
         ({"clients": 3}, "hm1: omega 'pair' is for 2 devices, not 3"),

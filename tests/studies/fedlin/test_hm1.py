@@ -16,7 +16,7 @@ from fedrepro.algorithms.local import Local
 from fedrepro.core.federation import Federation, LocalWork
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.algorithms.hm1 import HM1
-from fedrepro.studies.fedlin.linear.covariance import pulls
+from fedrepro.studies.fedlin.linear.estimators import pulls
 from tests.builders import MINI_BATCH, RAGGED, federate, federations, make_plan, make_task, params, run, spying
 
 TWO = federate(([[1.0]], [2.0]), ([[2.0], [0.0]], [2.0, 4.0]))

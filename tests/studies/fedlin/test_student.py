@@ -15,11 +15,12 @@ from fedrepro.studies.fedlin.datasets.student import (
     LEVELS,
     NUMERIC,
     PREDICTORS,
+    STANDIN,
     encode,
     student,
     student_size,
+    student_table,
 )
-from fedrepro.studies.fedlin.student_table import BASELINES, EFFECTS, NOISE, student_table
 from tests.unit.data.real_files import unverified
 
 #: an invented pupil
@@ -41,7 +42,7 @@ def csv_text(rows: list[list[str]], columns=COLUMNS) -> str:
 
 @pytest.fixture
 def table() -> list[list[str]]:
-    return student_table(np.random.default_rng(1), COURSES["portuguese"][1], COLUMNS)
+    return student_table(np.random.default_rng(1), COURSES["portuguese"][1])
 
 
 @pytest.fixture
@@ -166,20 +167,20 @@ def test_the_standin_has_the_same_schools(course, gp, ms):
 
 def test_the_standin_follows_one_sparse_truth_at_two_levels():
     """Least squares on 40,000 pupils of each school finds baselines and effects (within 5 standard errors)."""
-    table = student_table(np.random.default_rng(0), (40000, 40000), COLUMNS)
+    table = student_table(np.random.default_rng(0), (40000, 40000))
     split = encode(Path("here"), table)
     design = np.column_stack([split.client == 0, split.client == 1, split.x])
     found, *_ = np.linalg.lstsq(design, split.y, rcond=None)
-    truth = np.array([*BASELINES, *(EFFECTS.get(name, 0.0) for name in PREDICTORS)])
-    noise = np.sqrt(NOISE**2 + 1 / 12)  # rounding to whole grades adds the variance of a uniform law
+    truth = np.array([*STANDIN["baselines"], *(STANDIN["effects"].get(name, 0.0) for name in PREDICTORS)])
+    noise = np.sqrt(STANDIN["noise"] ** 2 + 1 / 12)  # rounding to whole grades adds the variance of a uniform law
     errors = noise * np.sqrt(np.diag(np.linalg.inv(design.T @ design)))
     assert (np.abs(found - truth) < 5 * errors).all()
     assert np.std(split.y - design @ found) == pytest.approx(noise, rel=0.02)
     relevant = standin().facts["relevant"]
     assert [name for name, is_so in zip(PREDICTORS, relevant, strict=True) if is_so] == [
-        name for name in PREDICTORS if name in EFFECTS
+        name for name in PREDICTORS if name in STANDIN["effects"]
     ]
-    assert relevant.sum() == len(EFFECTS) == 8
+    assert relevant.sum() == len(STANDIN["effects"]) == 8
 
 
 def test_the_standin_is_a_function_of_its_stream():

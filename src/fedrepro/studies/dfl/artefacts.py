@@ -42,17 +42,17 @@ def fig2(tables: Tables) -> Drawn:
     client_steps = int(rows(tables["line"], "client_steps", round=0)["value"].iloc[0])
     server_steps = int(rows(tables["line"], "w0")["step"].max())
     total = client_steps + server_steps
+    ticks = [0, client_steps, total]
     phases = ["clients: gradient steps", "servers: consensus steps"]
-    spans = pd.DataFrame({"phase": phases, "from": [0, client_steps], "to": [client_steps, total]})
+    spans = pd.DataFrame({"phase": phases, "from": ticks[:2], "to": ticks[1:]})
     fig, ((ax,),) = figure(width=7.0, height=1.9)
     for (phase, begin, end), colour in zip(spans.itertuples(index=False), (COLOURS[4], COLOURS[0]), strict=True):
         ax.barh(0, end - begin, left=begin, color=colour, height=0.5, label=phase)
-    ticks = [0, client_steps, total]
     events = ("broadcast\nto clients", "servers average\ntheir clients (4)", "next\nepoch")
     for t, text in zip(ticks, events, strict=True):
         ax.axvline(t, ymin=0.2, ymax=0.8, color="black", linewidth=1)
-        align = "left" if t == 0 else "right"
-        ax.text(t + (1.5 if t == 0 else -1.5), 0.42, text, ha=align, va="bottom", fontsize=8)
+        beside, align = (-1.5, "right") if t else (1.5, "left")
+        ax.text(t + beside, 0.42, text, ha=align, va="bottom", fontsize=8)
     names = ["$(p-1)T_E$", f"$(p-1)T_E+T_C$\n($T_C$ = {client_steps})", f"$pT_E$\n($T_S$ = {server_steps})"]
     ax.set(ylim=(-0.35, 1.0), xlim=(-2, total + 2), yticks=[], xticks=ticks, xticklabels=names)
     for label, align in zip(ax.get_xticklabels(), ("left", "right", "left"), strict=True):
@@ -74,8 +74,8 @@ def fig3a(tables: Tables) -> Drawn:
     x = np.array([data["x0"].min(), data["x0"].max()])
     fig, ((ax,),) = figure(width=5.0, height=3.5)
     for colour, (server, own) in zip(COLOURS, data.groupby("group"), strict=False):
-        look = {"s": 3, "color": colour, "alpha": 0.35, "linewidth": 0, "label": f"clients of server {server}"}
-        ax.scatter(own["x0"], own["y"], **look)
+        label = f"clients of server {server}"
+        ax.scatter(own["x0"], own["y"], s=3, color=colour, alpha=0.35, linewidth=0, label=label)
     ax.plot(x, mine["slope"] * x + mine["intercept"], color="black", linewidth=1.8, label="DFL")
     ax.plot(x, 5 * x + 2, label="$w^* = (5, 2)$", **{**PUBLISHED, "color": "#D55E00", "linewidth": 1.8})
     ax.set(xlabel="$x$", ylabel="$y$")
@@ -87,8 +87,8 @@ def fig3a(tables: Tables) -> Drawn:
 def fig3b(tables: Tables) -> Drawn:
     """Fig. 3(b): the servers' parameters over server iterations, before and after consensus, for one seed."""
     table = tables["line"]
-    seed = int(table["seed"].min())
-    values = table[(table["seed"] == seed) & table["metric"].isin(["w0", "w1"]) & (table["split"] == "server")]
+    first = (table["seed"] == table["seed"].min()) & (table["split"] == "server")
+    values = table[first & table["metric"].isin(["w0", "w1"])]
     steps = int(values["step"].max())
     drawn = values.assign(iteration=(values["round"] - 1) * steps + values["step"])
     drawn = drawn[["iteration", "round", "step", "group", "metric", "value"]].reset_index(drop=True)
@@ -114,13 +114,17 @@ def fig3b(tables: Tables) -> Drawn:
 
 
 def theorem1(tables: Tables) -> Drawn:
-    """Measured values and proved bounds at the end: the servers' distance from w* (Theorem 1), their mean's (Lemma 4),
-    their disagreement (Lemma 1), and the trivial bound θ/μ."""
+    """Measured values and proved bounds at the end, and the trivial bound θ/μ."""
     table = tables["theorem1"]
     derived = ["epsilon", "epsilon_over_trivial", "lemma1_bound", "lemma4_bound"]
-    bounds = table[table["metric"].isin(derived) & (table["split"] == "derived")]
-    numbers = bounds.pivot_table(index=["setting", "seed"], columns="metric", values="value").reset_index()
-    numbers = numbers.join(_parts(numbers["setting"]))
+    numbers = (
+        table[table["metric"].isin(derived)]
+        .pivot_table(index=["setting", "seed"], columns="metric", values="value")
+        .reset_index()
+    )
+    grid = {"grid.step_fraction": "step_fraction", "grid.server_steps": "server_steps"}
+    numbers = numbers.merge(table[["setting", *grid]].drop_duplicates(), on="setting").rename(columns=grid)
+    numbers = numbers.astype({"server_steps": int})
     for metric in ("distance", "distance_mean", "gap"):
         last = final(table, metric)[["setting", "seed", "value"]].rename(columns={"value": metric})
         numbers = numbers.merge(last, on=["setting", "seed"])
@@ -141,10 +145,9 @@ def theorem1(tables: Tables) -> Drawn:
     axes[0, 0].plot(trivial.index, trivial, label=r"trivial bound $\theta/\mu$", **PUBLISHED)
     axes[0, 0].axvline(0.5, color="#999999", linewidth=0.8)
     axes[0, 0].legend(loc="center left", bbox_to_anchor=(0.0, 0.44))
-    axes[0, 1].plot([], [], color="#555555", label="measured")
-    axes[0, 1].plot([], [], "--", color="#555555", label="bound")
-    handles, labels = axes[0, 1].get_legend_handles_labels()
-    axes[0, 1].legend(handles[-2:], labels[-2:], loc="center left", bbox_to_anchor=(0.0, 0.5))
+    looks = {"measured": "-", "bound": "--"}
+    handles = [axes[0, 1].plot([], [], look, color="#555555", label=name)[0] for name, look in looks.items()]
+    axes[0, 1].legend(handles=handles, loc="center left", bbox_to_anchor=(0.0, 0.5))
     return fig, numbers
 
 
@@ -152,21 +155,19 @@ def topologies(tables: Tables) -> Drawn:
     """Disagreement after consensus and distance to w* over epochs for four graphs and three T_S."""
     table = tables["topologies"]
     drawn = table[table["metric"].isin(["gap", "distance"]) & (table["round"] > 0)]
-    drawn = drawn.join(_parts(drawn["setting"]))
-    steps = sorted(drawn["server_steps"].unique())
+    steps = sorted(drawn["grid.server_steps"].astype(int).unique())
     fig, axes = figure(2, len(steps), width=8.0, height=2.3, sharex=True, sharey="row")
     summaries = []
-    for column, server_steps in enumerate(steps):
-        for row, metric in enumerate(("gap", "distance")):
-            ax = axes[row, column]
+    for column, server_steps in zip(axes.T, steps, strict=True):
+        for ax, metric in zip(column, ("gap", "distance"), strict=True):
             for colour, graph in zip(COLOURS, ("complete", "star", "ring", "path"), strict=False):
-                own = rows(drawn, metric, graph=graph, server_steps=server_steps)
+                own = rows(drawn, metric, **{"grid.graph": graph, "grid.server_steps": server_steps})
                 own = own.assign(value=own["value"].clip(lower=ROUNDING))
                 summary = band(ax, own, "round", graph, colour)
                 summaries.append(summary.assign(graph=graph, server_steps=server_steps, metric=metric))
             ax.set_yscale("log")
-        axes[0, column].set_title(f"$T_S$ = {server_steps}")
-        axes[1, column].set_xlabel("epoch")
+        column[0].set_title(f"$T_S$ = {server_steps}")
+        column[1].set_xlabel("epoch")
     axes[0, 0].set_ylabel("disagreement")
     axes[1, 0].set_ylabel("distance to $w^*$")
     axes[1, 0].legend()
@@ -176,12 +177,12 @@ def topologies(tables: Tables) -> Drawn:
 def faults(tables: Tables) -> Drawn:
     """Distance of the remaining servers to the minimiser over all clients' data after a loss."""
     table = tables["faults"]
-    drawn = rows(table, "distance", split="server")
     fig, axes = figure(1, 2, width=7.6, height=2.9)
     summaries = []
     looks = {"no fault": "-", "link lost": "--", "server lost": "-", "single server lost": "-"}
     for colour, (setting, line) in zip(COLOURS, looks.items(), strict=False):
-        summary = band(axes[0, 0], drawn[drawn["setting"] == setting], "round", setting, colour, linestyle=line)
+        distance = rows(table, "distance", split="server", setting=setting)
+        summary = band(axes[0, 0], distance, "round", setting, colour, linestyle=line)
         summaries.append(summary.assign(setting=setting, metric="distance"))
         if setting != "single server lost":
             gap = rows(table, "gap", setting=setting)
@@ -197,13 +198,3 @@ def faults(tables: Tables) -> Drawn:
     axes[0, 1].set(ylabel="disagreement of the remaining servers")
     axes[0, 0].legend(loc="lower left")
     return fig, pd.concat(summaries, ignore_index=True)
-
-
-def _parts(setting: pd.Series) -> pd.DataFrame:
-    """`a=1,b=x` → columns a, b; numbers where they are numbers."""
-    known = {s: dict(part.split("=") for part in s.split(",")) for s in setting.unique()}
-    frame = pd.DataFrame([known[s] for s in setting], index=setting.index)
-    for column in frame:
-        if frame[column].str.fullmatch(r"-?[\d.]+(e-?\d+)?").all():
-            frame[column] = pd.to_numeric(frame[column])
-    return frame

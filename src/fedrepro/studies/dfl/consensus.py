@@ -1,6 +1,6 @@
 """Averaging over a graph: named graphs, Metropolis weights and their contraction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 
 import networkx as nx
@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from fedrepro.core.algorithm import Metric, Problem
-from fedrepro.errors import UserError, nearest
 
 GRAPHS = {
     "complete": nx.complete_graph,
@@ -19,36 +18,15 @@ GRAPHS = {
 }
 
 
-def server_graph(servers: int, name: str, edges: Sequence[Sequence[int]] | None = None) -> nx.Graph:
-    """The named graph on the nodes 0 … servers−1; the name `edges` takes the given edges."""
-    graph = nx.empty_graph(servers)
-    if name == "edges":
-        graph.add_edges_from(map(tuple, edges or []))
-    elif servers > 1:
-        graph.add_edges_from(GRAPHS[name](servers).edges)
-    return graph
-
-
-def check_graph(servers: int, name: str, edges: list[list[int]] | None) -> nx.Graph:
-    """The graph; a UserError for an unknown name, an invalid edge, or a disconnected graph (Assumption 1 of DFL)."""
-    if name not in {*GRAPHS, "edges"}:
-        raise UserError(f"graph = {name!r}: unknown{nearest(name, [*GRAPHS, 'edges'])}")
-    for edge in edges or []:
-        if len(edge) != 2 or edge[0] == edge[1] or not all(node in range(servers) for node in edge):
-            raise UserError(f"edges = {edges}: {edge} does not join two of the servers 0 … {servers - 1}")
-    graph = server_graph(servers, name, edges)
-    if not nx.is_connected(graph):
-        parts = " | ".join(str(sorted(part)) for part in nx.connected_components(graph))
-        raise UserError(f"graph is not connected (Assumption 1): the servers fall into {parts}")
-    return graph
+def server_graph(servers: int, name: str) -> nx.Graph:
+    """The named graph on the nodes 0 … servers−1; connected, as Assumption 1 of DFL asks."""
+    return GRAPHS[name](servers) if servers > 1 else nx.empty_graph(servers)
 
 
 @lru_cache
-def mixing(
-    servers: int, name: str, edges: tuple[tuple[int, ...], ...], alive: tuple[int, ...], lost: tuple[int, ...] | None
-) -> Tensor:
-    """A over the remaining servers, without a lost link; cached."""
-    graph = server_graph(servers, name, edges)
+def mixing(servers: int, name: str, alive: tuple[int, ...], lost: tuple[int, ...] | None) -> Tensor:
+    """A over the remaining servers, without a lost link."""
+    graph = server_graph(servers, name)
     if lost:
         graph.remove_edge(*lost)
     return metropolis(graph.subgraph(alive))
@@ -77,9 +55,8 @@ def contraction(mixing: Tensor, steps: int) -> float:
 
 
 def server_distances(problem: Problem, w: Tensor, held: Tensor | None) -> Iterator[Metric]:
-    """Largest distances of the servers w [M, d] of a least-squares problem from their mean, from the minimiser over all
-    clients, from that over the clients `held` by them (None: all), and from the truth behind the data; and θ, the
-    largest gradient of their clients."""
+    """Largest distances of the servers w [M, d] of a least-squares problem from their mean, the minimiser of all, that
+    over the clients `held` by them (None: all), and the truth; and θ, the largest gradient of their clients."""
     q, minimiser = problem.quadratics, problem.minimiser
     assert q is not None
     assert minimiser is not None

@@ -86,8 +86,7 @@ def bounds(wide: pd.DataFrame, client_steps: int, servers: int) -> dict[str, flo
 
 
 def _limit(series: pd.Series) -> float:
-    """Limit of a series that converges by a constant factor: Aitken's rule on three points of its last half. The run
-    itself may be too short to reach it."""
+    """Limit of a series that converges by a constant factor: Aitken's rule on three points of its last half."""
     x0, x1, x2 = (float(series.iloc[-1 - k]) for k in (len(series) // 4 * 2, len(series) // 4, 0))
     bend = x2 - 2 * x1 + x0
     return x2 if abs(bend) < 1e-12 else x2 - (x2 - x1) ** 2 / bend

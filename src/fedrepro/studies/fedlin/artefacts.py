@@ -7,7 +7,8 @@ from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure, log_axis
 from fedrepro.studies.fedlin.measures import NOISE_FREE, variant
 
-CASES = ("I", "II", "III", "IV")
+#: of points with error bars
+POINTS = {"marker": "o", "markersize": 3, "capsize": 2}
 #: Table 3.1: (algorithm, setting) → its row; the printed column to compare with
 ROWS3_1 = {
     ("hm1", "box"): ("Algorithm 3.1, means", "hm1"),
@@ -19,12 +20,8 @@ ROWS3_1 = {
     ("limit", "bayes"): ("limit: true Ω and σ", None),
 }
 #: how noise and targets are read → the output's name, the metric
-READINGS = {
-    "variance, noise-free": ("variance", NOISE_FREE),
-    "sd, noise-free": ("sd", NOISE_FREE),
-    "variance, noisy": ("variance", "a_rmse"),
-    "sd, noisy": ("sd", "a_rmse"),
-}
+TARGETS = {"noise-free": NOISE_FREE, "noisy": "a_rmse"}
+READINGS = {f"{noise}, {of}": (noise, metric) for of, metric in TARGETS.items() for noise in ("variance", "sd")}
 SENSORS = (2, 3, 7, 8)
 #: Table 3.4: (experiment, algorithm, variant) → its row; the printed column
 ROWS3_4 = {
@@ -61,25 +58,21 @@ def sound(table: pd.DataFrame) -> pd.DataFrame:
 def table3_1(tables: Tables) -> pd.DataFrame:
     """Table 3.1 under both readings of the noise and of the targets, with limit, floor and trivial predictor."""
     lines = []
-    for case in CASES:
+    for case in ("I", "II", "III", "IV"):
         table = sound(tables[f"hm1_{case.lower()}"])
         for (algorithm, setting), (name, column) in ROWS3_1.items():
-            found = {
-                reading: final(table, metric, split="test", algorithm=algorithm, setting=setting, group=noise)["value"]
-                for reading, (noise, metric) in READINGS.items()
-            }
+            where = {"split": "test", "algorithm": algorithm, "setting": setting}
+            found = {r: final(table, metric, group=noise, **where)["value"] for r, (noise, metric) in READINGS.items()}
             target = None if column is None else tables.printed[f"t31_{case}_{column}"].value
             line = {"case": case, "method": name, "printed": "" if target is None else f"{target:.3f}"}
             line |= {reading: spread(values) for reading, values in found.items()}
             lines.append({**line, "closest": _closest({r: v.mean() for r, v in found.items()}, target)})
         bounds = {"a_rmse_trivial": "trivial: training mean", "a_rmse_floor": "floor: the targets' noise"}
         for metric, name in bounds.items():
-            line = {"case": case, "method": name, "printed": "", "closest": ""}
-            for reading, (noise, error) in READINGS.items():
-                values = final(table, metric, split="test", setting="converged", group=noise)["value"]
-                line[reading] = "" if error == NOISE_FREE else spread(values)
-            lines.append(line)
-    return pd.DataFrame(lines)
+            own = final(table, metric, split="test", setting="converged")
+            shown = {f"{noise}, noisy": spread(own[own["group"] == noise]["value"]) for noise in ("variance", "sd")}
+            lines.append({"case": case, "method": name, **shown})
+    return pd.DataFrame(lines).fillna("")
 
 
 def _closest(means: dict[str, float], target: float | None) -> str:
@@ -100,12 +93,9 @@ def fig3_3(tables: Tables) -> Drawn:
         for i, (_, own) in enumerate(curves.groupby("seed")):
             ax.plot(own["round"], own["value"], color=COLOURS[i % len(COLOURS)], linewidth=0.7, alpha=0.8)
         drawn.append(curves[["seed", "round", "value"]].assign(case=case, method="Algorithm 3.1"))
-        for style, label, algorithm, setting in (
-            ("--", "Separate, 600 steps", "hm1", "separate"),
-            ("-", "Separate, converged", "limit", "converged"),
-        ):
-            where = {"algorithm": algorithm, "setting": setting, "group": "variance"}
-            ends = final(tables[f"hm1_{case.lower()}"], "parameter_error", **where)
+        alone = {"Separate, 600 steps": ("--", "separate"), "Separate, converged": ("-", "converged")}
+        for label, (style, setting) in alone.items():
+            ends = final(tables[f"hm1_{case.lower()}"], "parameter_error", setting=setting, group="variance")
             ax.axhline(ends["value"].mean(), color="#000000", linestyle=style, linewidth=1.0, label=label)
             drawn.append(ends[["seed", "round", "value"]].assign(case=case, method=label))
         ax.axvspan(30, 40, color="#999999", alpha=0.25, linewidth=0, label="30–40 rounds")
@@ -172,8 +162,7 @@ def gain(tables: Tables) -> Drawn:
             ratio = 1 - rows(sound(table), "gain_over_converged", **where)["value"]
             lines.append({"rank": rank, "method": label, "ratio": ratio.mean(), "sd": ratio.std(), "seeds": len(ratio)})
         own = pd.DataFrame(lines).query("method == @label")
-        look = {"color": colour, "marker": "o", "markersize": 3, "capsize": 2, "label": label}
-        ax.errorbar(own["rank"], own["ratio"], own["sd"], **look)
+        ax.errorbar(own["rank"], own["ratio"], own["sd"], color=colour, label=label, **POINTS)
     ax.axhline(1, label="Separate, converged", **PUBLISHED)
     ax.set(xscale="log", yscale="log", xlabel="rank of Ω (100 devices)", ylabel="error / error of converged Separate")
     ax.set_xticks(ranks, map(str, ranks), minor=False)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure
-from fedrepro.studies.fedlin.artefacts import spread
+from fedrepro.studies.fedlin.artefacts import POINTS, spread
 from fedrepro.studies.fedlin.datasets.hm2 import SPARSE
 from fedrepro.studies.fedlin.measures import HALF_WIDTHS, phi_intervals
 
@@ -23,8 +23,7 @@ ROWS3_2 = {
     ("reference", "lasso"): "Lasso, centralised",
     ("reference", "ridge"): "Ridge, centralised",
 }
-#: Table 3.3: (algorithm, setting) → its row; the ids of its printed error and of its included predictors at school 1
-#: and 2 (or at both)
+#: Table 3.3: (algorithm, setting) → its row; the ids of its printed error and of its included predictors by school
 ROWS3_3 = {
     ("hm2", "lasso"): ("Lasso (HM2)", "t33_lasso_armse", ("t33_lasso_school1", "t33_lasso_school2")),
     ("hm2", "lasso all"): ("Lasso (HM2), predicting with all", None, ()),
@@ -37,10 +36,7 @@ ROWS3_3 = {
     ("reference", "ridge"): ("Ridge (centralised)", "t33_central_ridge_rmse", ("t33_central_ridge_included",)),
     ("reference", "separate"): ("Separate, least squares", None, ()),
 }
-
-
-#: nothing where there is no finite number
-_spread = partial(spread, none="", beyond=math.inf)
+_spread = partial(spread, none="", beyond=math.inf)  # nothing where there is no finite number
 
 
 def _arm(table: pd.DataFrame, algorithm: str, setting: str) -> pd.DataFrame:
@@ -63,13 +59,9 @@ def table3_2(tables: Tables) -> pd.DataFrame:
                 continue
             line = {"case": case, "method": name}
             in_print = arm == ("hm2", "lasso")  # the only row in the thesis
-            errors = final(mine, "a_rmse", split="test")["value"]
-            correct, false = (_by_seed(mine, f"{which}_inclusion") for which in ("correct", "false"))
-            for column, digits, what, own in (
-                ("A-RMSE", 4, "armse", errors),
-                ("correct incl.", 3, "correct", correct),
-                ("false incl.", 3, "false", false),
-            ):
+            columns = {"A-RMSE": ("armse", 4, final(mine, "a_rmse", split="test")["value"])}
+            columns |= {f"{w} incl.": (w, 3, _by_seed(mine, f"{w}_inclusion")) for w in ("correct", "false")}
+            for column, (what, digits, own) in columns.items():
                 shown = f"{tables.printed[f't32_{case}_{what}'].value:.3f}" if in_print else ""
                 line |= {f"printed {column}": shown, column: _spread(own, digits)}
             z = _by_seed(mine, "smallest_z", "min")
@@ -77,11 +69,9 @@ def table3_2(tables: Tables) -> pd.DataFrame:
             if in_print and case == "II":
                 roots = final(mine, "a_rmse_scarce")["value"]
                 lines.append({"case": case, "method": f"{name}, 2 scarce devices", "A-RMSE": _spread(roots, 4)})
-        for metric, name in (
-            ("a_rmse_trivial", "trivial: training mean"),
-            ("a_rmse_floor", "limit: the true θ (noise of the targets)"),
-        ):
-            values = final(table[table["setting"] == "separate"], metric, split="test")["value"]
+        bounds = {"trivial: training mean": "trivial", "limit: the true θ (noise of the targets)": "floor"}
+        for name, what in bounds.items():
+            values = final(table, f"a_rmse_{what}", split="test", setting="separate")["value"]
             lines.append({"case": case, "method": name, "A-RMSE": _spread(values, 4)})
     return pd.DataFrame(lines).fillna("")
 
@@ -95,18 +85,12 @@ def table3_3(tables: Tables) -> pd.DataFrame:
             mine = _arm(table, algorithm, setting)
             included = final(mine, "included")
             both = [included] if algorithm == "reference" else [included[included["client"] == k] for k in (0, 1)]
-            line = {
-                "course": course,
-                "method": name,
-                "printed error": "" if error is None else f"{tables.printed[error].value:.3f}",
-                "A-RMSE": _spread(final(mine, "a_rmse_scaled")["value"]),
-                "RMSE": _spread(final(mine, "rmse_scaled")["value"]),
-            }
+            target = "" if error is None else f"{tables.printed[error].value:.3f}"
+            each, together = (_spread(final(mine, f"{m}_scaled")["value"]) for m in ("a_rmse", "rmse"))
+            line = {"course": course, "method": name, "printed error": target, "A-RMSE": each, "RMSE": together}
             for school, own in enumerate(both, start=1):
-                line |= {
-                    f"printed incl. {school}": f"{tables.printed[counts[school - 1]].value:.0f}" if counts else "",
-                    f"incl. school {school}": _spread(own["value"], 1),
-                }
+                shown = f"{tables.printed[counts[school - 1]].value:.0f}" if counts else ""
+                line |= {f"printed incl. {school}": shown, f"incl. school {school}": _spread(own["value"], 1)}
             lines.append({**line, "also central": _spread(final(mine, "agreement")["value"], 2)})
         central = _arm(table, "reference", "lasso")
         each, together = (_spread(final(central, f"{m}_trivial_scaled")["value"]) for m in ("a_rmse", "rmse"))
@@ -133,16 +117,13 @@ def fig3_4(tables: Tables) -> Drawn:
     ax, at, width = axes[0, 1], np.arange(len(phi)), HALF_WIDTHS[90]
     ax.errorbar(at, phi["mean"], width * phi["sd"], fmt="o", capsize=3, markersize=4, label="mean and 90 % interval")
     ax.scatter(at, phi["true"], marker="x", color=COLOURS[1], zorder=3, label="truth")
-    half = len(phi) // 2
-    names = [f"$\\mu_{j + 1}$" for j in range(half)] + [f"$\\log\\tau_{j + 1}$" for j in range(half)]
-    ax.set_xticks(at, names)
+    ax.set_xticks(at, [f"${name}_{j + 1}$" for name in (r"\mu", r"\log\tau") for j in range(len(phi) // 2)])
     ax.set(title=r"hierarchy, $\phi$")
     ax.legend()
-    theta = theta.reset_index().rename(columns={"step": "component"}).assign(panel="theta of device 1, Case I")
     phi = phi.assign(low=phi["mean"] - width * phi["sd"], high=phi["mean"] + width * phi["sd"])
-    phi = phi.rename(columns={"step": "component"}).assign(panel="phi, hierarchy")
-    columns = ["panel", "component", "mean", "low", "high", "true"]
-    return fig, pd.concat([theta[columns], phi[columns]], ignore_index=True)
+    both = [theta.reset_index().assign(panel="theta of device 1, Case I"), phi.assign(panel="phi, hierarchy")]
+    drawn = pd.concat(both, ignore_index=True).rename(columns={"step": "component"})
+    return fig, drawn[["panel", "component", "mean", "low", "high", "true"]]
 
 
 def calibration(tables: Tables) -> Drawn:
@@ -160,8 +141,8 @@ def calibration(tables: Tables) -> Drawn:
             means = np.array([own.mean() for own in each])
             errors = np.array([own.sem() if len(own) > 1 else 0.0 for own in each])
             shifted = levels + 0.5 * (i - 3)  # so that bars do not overlap
-            style = {"color": COLOURS[i % len(COLOURS)], "marker": "o", "markersize": 3, "linestyle": "", "capsize": 2}
-            ax.errorbar(shifted, means - levels, errors, label=name, **style)
+            look = {"color": COLOURS[i % len(COLOURS)], "linestyle": "", "label": name, **POINTS}
+            ax.errorbar(shifted, means - levels, errors, **look)
             lines += [
                 {"of": of, "arm": name, "level": level, "coverage": mean, "standard error": error, "runs": len(own)}
                 for level, mean, error, own in zip(levels.tolist(), means, errors, each, strict=True)
@@ -190,8 +171,7 @@ def new_device(tables: Tables) -> Drawn:
         # with as many samples as coefficients, errors of least squares have no mean: median and quartiles
         by_n = own.agg(rmse="median", low=lambda v: v.quantile(0.25), high=lambda v: v.quantile(0.75), runs="count")
         ends = [by_n["rmse"] - by_n["low"], by_n["high"] - by_n["rmse"]]
-        look = {"color": colour, "linestyle": style, "marker": "o", "markersize": 3, "capsize": 2, "label": name}
-        ax.errorbar(np.arange(len(by_n)), by_n["rmse"], ends, **look)
+        ax.errorbar(np.arange(len(by_n)), by_n["rmse"], ends, color=colour, linestyle=style, label=name, **POINTS)
         lines.append(by_n.rename_axis("samples").reset_index().assign(way=name))
     sizes, zero, name = lines[0]["samples"].tolist(), lines[3]["rmse"].iloc[0], "trivial: 0, the mean of all targets"
     ax.axhline(zero, label=name, **PUBLISHED)

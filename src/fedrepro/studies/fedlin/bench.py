@@ -1,8 +1,7 @@
 """`make bench`, linear models: the cases of thesis ch. 3 at their published size, all 30 runs, two cases at a time.
 
-Each case has a process of its own, timed from its data to its written metrics: HM1 and Separate under one reading of
-the noise (Table 3.1), HM2 with the lasso and the ridge prior (Table 3.2). The study itself runs more variants. Into
-results/bench/linear.csv.
+Each case has a process of its own, timed from its data to its written metrics, into results/bench/linear.csv: HM1 and
+Separate under one reading of the noise (Table 3.1), HM2 with the lasso and the ridge prior (Table 3.2).
 """
 
 import copy
@@ -56,9 +55,8 @@ def train(chosen: Experiment, algorithm: str, folder: Path) -> dict[str, Any]:
     from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
     inputs, out = Inputs(folder / "data.npz", folder / "federation.npz"), folder / "metrics.parquet"
-    train_shard(
-        chosen, algorithm, f"0-{chosen.spec['seeds'] - 1}", inputs, Machine(), {"code_sha256": "code"}, out, folder
-    )
+    shard, files = f"0-{chosen.spec['seeds'] - 1}", {"code_sha256": "code"}
+    train_shard(chosen, algorithm, shard, inputs, Machine(), files, out, folder)
     manifest = read_json(out.with_suffix(".json"))
     return {
         "experiment": chosen.name,
@@ -80,17 +78,10 @@ def measure(scale: str, cases: Cases = CASES) -> pd.DataFrame:
             two_at_a_time(prepare, chosen, folders)
             begin = time.perf_counter()
             trained = two_at_a_time(train, chosen, [algorithm] * len(names), folders, warm=IMPORTED)
-            found: list[dict[str, Any]] = [{"what": what, **row} for row in trained]
             seconds = time.perf_counter() - begin
-        whole = {
-            "what": what,
-            "experiment": "all, two at a time",
-            "runs": found[0]["runs"],
-            "gradient_steps": sum(row["gradient_steps"] for row in found),
-            "seconds": seconds,
-            "peak_mb": max(row["peak_mb"] for row in found),
-        }
-        rows += [*found, whole]
+        steps, memory = (sum(row["gradient_steps"] for row in trained), max(row["peak_mb"] for row in trained))
+        whole = {"experiment": "all, two at a time", "gradient_steps": steps, "seconds": seconds, "peak_mb": memory}
+        rows += [{"what": what, **row} for row in (*trained, trained[0] | whole)]
     return pd.DataFrame(rows)
 
 

@@ -15,12 +15,13 @@ NOISE_FREE = "a_rmse_noise_free"
 #: level of a central normal interval → its half width in sds
 HALF_WIDTHS = {50: 0.67449, 80: 1.28155, 90: 1.64485, 95: 1.95996}
 NEWCOMER_SAMPLES = (0, 1, 2, 3, 8, 32)
+ENDS = [*RUN, "round"]
 Found = Iterator[tuple[str, pd.DataFrame]]
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
     """All derived rows that the experiment's metrics allow."""
-    errors = final(table, NOISE_FREE, split="test")[[*RUN, "round", "group", "value"]]
+    errors = final(table, NOISE_FREE, split="test")[[*ENDS, "group", "value"]]
     found = [*tuned(table), *gains(errors), *spreads(errors), *settling(table)]
     for hm2 in (phi_coverage, scaled_errors, included_by_all, scarce_errors, newcomer_errors):
         found += hm2(table)
@@ -67,11 +68,8 @@ def settling(table: pd.DataFrame) -> Found:
     early_rounds_to_settle: the same as if the run had ended after EARLY rounds."""
     curves = rows(table, "parameter_error", split="server")
     for metric, last in (("rounds_to_settle", math.inf), ("early_rounds_to_settle", EARLY)):
-        found = [
-            (*run, own["round"].max(), rounds_to_settle(own))
-            for run, own in curves[curves["round"] <= last].groupby([*RUN, "group"], sort=False)
-            if own["round"].nunique() > 2
-        ]
+        runs = curves[curves["round"] <= last].groupby([*RUN, "group"], sort=False)
+        found = [(*run, own["round"].max(), rounds_to_settle(own)) for run, own in runs if own["round"].nunique() > 2]
         if found:
             yield metric, pd.DataFrame(found, columns=[*RUN, "group", "round", "value"])
 
@@ -88,11 +86,10 @@ def rounds_to_settle(curve: pd.DataFrame) -> float:
 
 def phi_intervals(table: pd.DataFrame) -> pd.DataFrame:
     """mean, sd and truth of every component of φ with a known truth, at the end of each run; also RUN, round, step."""
-    columns = {"phi_mean": "mean", "phi_sd": "sd", "phi_true": "true"}
     ends = pd.concat([final(table, "phi_mean"), final(table, "phi_sd")])
-    wide = ends.pivot_table(index=[*RUN, "round", "step"], columns="metric", values="value").reset_index()
-    truth = rows(table, "phi_true")[[*RUN, "step", "value"]].rename(columns={"value": "phi_true"})
-    return wide.merge(truth, on=[*RUN, "step"]).rename(columns=columns)
+    wide = ends.pivot_table(index=[*ENDS, "step"], columns="metric", values="value").reset_index()
+    truth = rows(table, "phi_true")[[*RUN, "step", "value"]].rename(columns={"value": "true"})
+    return wide.merge(truth, on=[*RUN, "step"]).rename(columns={"phi_mean": "mean", "phi_sd": "sd"})
 
 
 def phi_coverage(table: pd.DataFrame) -> Found:
@@ -102,13 +99,12 @@ def phi_coverage(table: pd.DataFrame) -> Found:
         return
     found = phi_intervals(table)
     off = (found["mean"] - found["true"]).abs() / found["sd"]
-    runs = [*RUN, "round"]
     for level, width in HALF_WIDTHS.items():
-        covered = found.assign(value=(off <= width).astype(float)).groupby(runs)["value"]
+        covered = found.assign(value=(off <= width).astype(float)).groupby(ENDS)["value"]
         yield f"phi_coverage_{level}", covered.mean().reset_index()
         if level == 90:
             yield "phi_all_covered", covered.min().reset_index()
-    yield "phi_off", found.assign(value=off).groupby(runs)["value"].max().reset_index()
+    yield "phi_off", found.assign(value=off).groupby(ENDS)["value"].max().reset_index()
 
 
 def scaled_errors(table: pd.DataFrame) -> Found:
@@ -119,13 +115,12 @@ def scaled_errors(table: pd.DataFrame) -> Found:
         return
     mse = final(table, "mse", split="test")
     mse = mse.assign(value=np.sqrt(mse["value"]) / mse["seed"].map(unit))
-    runs = [*RUN, "round"]
     single = mse["client"] >= 0
-    yield "a_rmse_scaled", mse[single].groupby(runs)["value"].mean().reset_index()
-    yield "rmse_scaled", mse[~single][[*runs, "value"]]
+    yield "a_rmse_scaled", mse[single].groupby(ENDS)["value"].mean().reset_index()
+    yield "rmse_scaled", mse[~single][[*ENDS, "value"]]
     for metric in ("a_rmse_trivial", "rmse_trivial"):
         own = final(table, metric, split="test")
-        yield f"{metric}_scaled", own.assign(value=own["value"] / own["seed"].map(unit))[[*runs, "value"]]
+        yield f"{metric}_scaled", own.assign(value=own["value"] / own["seed"].map(unit))[[*ENDS, "value"]]
 
 
 def included_by_all(table: pd.DataFrame) -> Found:
@@ -137,7 +132,7 @@ def included_by_all(table: pd.DataFrame) -> Found:
         return
     both = single.merge(central, on=["seed", "step"], suffixes=("", "_central"))
     chosen = both[both["value"] > 0]
-    share = chosen.groupby([*RUN, "round", "client"])["value_central"].mean().groupby([*RUN, "round"]).mean()
+    share = chosen.groupby([*ENDS, "client"])["value_central"].mean().groupby(ENDS).mean()
     yield "agreement", share.rename("value").reset_index()
 
 
@@ -147,13 +142,11 @@ def scarce_errors(table: pd.DataFrame) -> Found:
         return
     mse = final(table, "mse", split="test")
     mse = mse[mse["client"].isin([0, 1])]
-    roots = mse.assign(value=np.sqrt(mse["value"])).groupby([*RUN, "round"])["value"].mean()
-    yield "a_rmse_scarce", roots.reset_index()
+    yield "a_rmse_scarce", mse.assign(value=np.sqrt(mse["value"])).groupby(ENDS)["value"].mean().reset_index()
 
 
 def newcomer_errors(table: pd.DataFrame) -> Found:
-    """newcomer_n: the error of new devices with n samples, by their start (the group); `zero` is FedAvg's initial
-    model."""
+    """newcomer_n: error of new devices with n samples, by their start (the group); `zero` is FedAvg's initial model."""
     errors = rows(table, "newcomer_rmse")
     if errors.empty:
         return

@@ -3,10 +3,9 @@
 An epoch is T_C gradient steps at every client (3), each server's average over its clients (4), T_S consensus
 steps W ← A·W over the graph of the servers (5), and the broadcast. Client k belongs to server ⌊k / N⌋.
 
-Choices where the paper is silent: A has Metropolis weights, which are doubly stochastic on any graph; γ is a
-fraction of 1/(L·T_C), the limit of Theorem 1, unless it is given. The box's inclusive loop bounds would run
-T_C + 1 and T_S + 1 steps; the text's T_C and T_S are used. Beyond the paper: after round `lost_at` a server
-(with its clients) or a link is lost, and the others continue on the rest of the graph.
+Choices where the paper is silent: A has Metropolis weights, doubly stochastic on any graph; γ is a fraction of
+1/(L·T_C), the limit of Theorem 1, unless it is given. The box's inclusive loops would run T_C + 1 and T_S + 1 steps;
+the text's T_C and T_S are used. Beyond the paper: after round `lost_at` a server (with its clients) or a link is lost.
 """
 
 from collections.abc import Iterator
@@ -20,8 +19,8 @@ from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial, limited, not_negative, one_of
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads
-from fedrepro.errors import UserError
-from fedrepro.studies.dfl.consensus import check_graph, contraction, furthest, mixing, server_distances
+from fedrepro.errors import UserError, nearest
+from fedrepro.studies.dfl.consensus import GRAPHS, contraction, furthest, mixing, server_distances, server_graph
 
 DETAILED_EPOCHS = 3
 
@@ -33,7 +32,6 @@ class DFL(FedAvg):
     servers: int = limited(5, lambda v: v >= 1, "at least one server is needed")
     server_steps: int = limited(25, lambda v: v >= 1, "T_S must be at least 1, or the servers never agree")  # T_S
     graph: str = "ring"
-    edges: list[list[int]] | None = None
     gamma: float = not_negative(0.0, "the step must be positive (0: use step_fraction)")  # 0: step_fraction / (L·T_C)
     step_fraction: float = limited(0.9, lambda v: 0 < v < 1, "Theorem 1 needs γ·L·T_C in (0, 1)")
     lost_at: int | None = limited(None, lambda v: v >= 1, "rounds are counted from 1")
@@ -43,7 +41,7 @@ class DFL(FedAvg):
     record: str = one_of("summary", "summary", "servers", "steps")
 
     server_only = frozenset(
-        ["servers", "server_steps", "graph", "edges", "step_fraction", "lost_at", "lost_server", "lost_link", "record"]
+        ["servers", "server_steps", "graph", "step_fraction", "lost_at", "lost_server", "lost_link", "record"]
     )
     trial: ClassVar[Trial] = Trial(
         (
@@ -54,13 +52,9 @@ class DFL(FedAvg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require(self.edges is None or self.graph == "edges", "edges", "is used with graph: edges only")
-        try:
-            network = check_graph(self.servers, self.graph, self.edges)
-        except UserError as error:
-            raise UserError(f"DFL: {error}") from None
-        known = self.lost_server is None or self.lost_server in network
-        self.require(known, "lost_server", "there is no such server")
+        self.require(self.graph in GRAPHS, "graph", f"unknown{nearest(self.graph, GRAPHS)}")
+        network = server_graph(self.servers, self.graph)
+        self.require(self.lost_server in (None, *network), "lost_server", "there is no such server")
         known = self.lost_link is None or (len(self.lost_link) == 2 and network.has_edge(*self.lost_link))
         self.require(known, "lost_link", f"the graph '{self.graph}' has no such link")
         for key in ("lost_server", "lost_link"):
@@ -87,8 +81,6 @@ class DFL(FedAvg):
         return {"servers": [w] * self.servers, "size": size, "alive": list(range(self.servers))}
 
     def participants(self, state: State, clients: np.ndarray) -> np.ndarray:
-        if len(state["alive"]) == self.servers:
-            return clients
         return clients[np.isin(clients // state["size"], state["alive"])]
 
     def message(self, state: State, client: int) -> Any:
@@ -117,7 +109,7 @@ class DFL(FedAvg):
 
     def _mixing(self, alive: list[int], round: int) -> torch.Tensor:
         lost = tuple(self.lost_link) if self.lost_link and self.lost_at is not None and round >= self.lost_at else None
-        return mixing(self.servers, self.graph, tuple(map(tuple, self.edges or [])), tuple(alive), lost)
+        return mixing(self.servers, self.graph, tuple(alive), lost)
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         q = problem.quadratics
@@ -131,14 +123,13 @@ class DFL(FedAvg):
         yield from server_distances(problem, w, held)
         yield Metric("alive", len(state["alive"]), "server")
         if round == 0:
-            mu, smoothness = q.spectrum()
             a = self._mixing(state["alive"], 0)
             degree = int((a > 0).sum(1).max()) - 1
-            facts = {"mu": mu, "L": smoothness, "gamma": self.gamma, "servers": self.servers}
+            facts = dict(zip(("mu", "L"), q.spectrum(), strict=True), gamma=self.gamma, servers=self.servers)
             # messages per server and epoch: to and from its clients, and its neighbours at every consensus step
             facts |= {"client_steps": problem.steps, "messages": 2 * state["size"] + 2 * self.server_steps * degree}
-            for name, value in {**facts, "sigma_A": contraction(a, self.server_steps)}.items():
-                yield Metric(name, value)
+            yield from (Metric(name, value) for name, value in facts.items())
+            yield Metric("sigma_A", contraction(a, self.server_steps))
         else:
             before = state["values"][0]
             yield Metric("gap_before", furthest(before, before.mean(0)), "server")

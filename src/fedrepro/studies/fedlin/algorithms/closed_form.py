@@ -22,9 +22,8 @@ from torch import Tensor
 from fedrepro.core.algorithm import Algorithm, Metric, Problem, State, one_of, positive
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
-from fedrepro.studies.fedlin.linear.covariance import output_names, parameter_errors
+from fedrepro.studies.fedlin.linear import estimators
 from fedrepro.studies.fedlin.linear.devices import noise_squares
-from fedrepro.studies.fedlin.linear.estimators import least_squares, posterior_mean, ridge
 from fedrepro.studies.fedlin.models.linear_outputs import LinearOutputs
 
 
@@ -49,33 +48,31 @@ class ClosedForm(Algorithm):
         whole = problem.summaries("train")  # H, b of the mean losses
         if self.fit == "least_squares":
             each = (holdings.full_batch(k) for k in range(len(holdings)))
-            theta = torch.stack([least_squares(b.x, b.y.view(len(b.y), w["w"].shape[1])) for b in each])
+            theta = torch.stack([estimators.least_squares(b.x, b.y.view(len(b.y), w["w"].shape[1])) for b in each])
         elif self.fit == "ridge":
-            average = ridge(whole.curvature, whole.linear, self.penalty).mean(0)
+            average = estimators.ridge(whole.curvature, whole.linear, self.penalty).mean(0)
             theta = average.expand(len(holdings), *average.shape)
         else:
             facts, n = problem.federation.facts, torch.from_numpy(holdings.sizes).to(whole.linear)
             gram, moment = n[:, None, None] * whole.curvature, n[:, None, None] * whole.linear
             outputs = moment.shape[-1]
             omega = torch.from_numpy(facts["omega"]).to(gram).expand(outputs, *facts["omega"].shape[-2:])
-            variances = np.broadcast_to(facts["sigma"] ** 2, outputs).tolist()
-            means = [posterior_mean(gram, moment[..., s], omega[s], variances[s]) for s in range(outputs)]
-            theta = torch.stack(means, dim=-1)
+            known = zip(moment.unbind(-1), omega, np.broadcast_to(facts["sigma"] ** 2, outputs).tolist(), strict=True)
+            theta = torch.stack([estimators.posterior_mean(gram, *own) for own in known], dim=-1)
         return {"like": w, "theta": theta.reshape(len(holdings), -1)}
 
     def model(self, state: State, local: Any, client: int) -> Params:
         return state["like"].unflatten(state["theta"][max(client, 0)])
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
-        federation, facts = problem.federation, problem.federation.facts
-        train = federation.train
+        federation, facts, train = problem.federation, problem.federation.facts, problem.federation.train
         for split, held in federation.splits():
             if split != "train":
                 scored = np.flatnonzero(facts.get("scored", np.ones(len(held), dtype=bool)) & (held.sizes > 0)).tolist()
                 means = {k: train.samples.y[train.of(k)].mean(0) for k in scored}
                 squares = [(held.samples.y[held.of(k)] - mean).square() for k, mean in means.items()]
                 yield from _a_rmse("a_rmse_trivial", squares, split, facts)
-        yield from parameter_errors(state["theta"], facts)
+        yield from estimators.parameter_errors(state["theta"], facts)
         if "test_mean" in facts:
             squares = noise_squares(federation, np.flatnonzero(facts["scored"]).tolist())
             yield from _a_rmse("a_rmse_floor", squares, "test", facts)
@@ -84,5 +81,5 @@ class ClosedForm(Algorithm):
 def _a_rmse(metric: str, squares: list[Tensor], split: str, facts: dict[str, np.ndarray]) -> Iterator[Metric]:
     """A-RMSE per output from the devices' squared errors, [n] or [n, S] each."""
     errors = torch.stack([own.mean(0).sqrt().reshape(-1) for own in squares]).mean(0)
-    for name, value in zip(output_names(facts), errors.tolist(), strict=True):
+    for name, value in zip(estimators.output_names(facts), errors.tolist(), strict=True):
         yield Metric(metric, value, split, group=name)

@@ -9,7 +9,7 @@ from typing import Self
 
 from fedrepro.algorithms.fedavg_transfer import FedAvgTransfer
 from fedrepro.core.algorithm import Metric, Problem, State
-from fedrepro.studies.fedlin.linear.newcomers import errors, nearest, require_summaries
+from fedrepro.studies.fedlin.linear.estimators import errors, nearest, require_summaries
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ Where the box is open or wrong:
 - `omega: true` inverts the Ω behind the data instead of the learned one, as the released script does.
 - `kept`, if given, replaces 1 − α (the released C-MAPSS code has 0.8 with α = 0.8, which is not convex).
 - `start: own` takes each device's own random start; `common` the one model that all methods start from.
-- Devices that do not take part keep θ_k (line 10).
-With several independent outputs (models/linear_outputs.py) each has its own Ω.
+Devices that do not take part keep θ_k (line 10). Each of several outputs (models/linear_outputs.py) has its own Ω.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,23 +31,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedrepro.core.algorithm import (
-    Algorithm,
-    Cohort,
-    Metric,
-    Problem,
-    State,
-    Trial,
-    limited,
-    not_negative,
-    one_of,
-    positive,
-)
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial, limited, one_of, positive
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
-from fedrepro.studies.fedlin.linear.covariance import parameter_errors, pulls, updated
+from fedrepro.studies.fedlin.linear.estimators import parameter_errors, pulls, updated
 
 
 @dataclass(frozen=True)
@@ -56,7 +44,7 @@ class HM1(Algorithm):
     lr: float = positive(0.01, "the step must be positive")  # η₂
     alpha: float = limited(0.1, lambda v: 0 <= v <= 1, "must lie in [0, 1]")
     kept: float | None = limited(None, lambda v: 0 <= v <= 1, "must lie in [0, 1]")
-    jitter: float = not_negative(1e-10)
+    jitter: float = limited(1e-10, lambda v: v >= 0, "must not be negative")
     gradient: str = one_of("mean", "mean", "sum")
     prior: str = one_of("box", "box", "map", "none")
     omega: str = one_of("learned", "learned", "true")
@@ -73,10 +61,9 @@ class HM1(Algorithm):
         return self
 
     def init(self, problem: Problem, w: Params) -> State:
-        clients = len(problem.federation)
+        clients, outputs = len(problem.federation), problem.task.model.outputs_apart
         own = problem.initial if self.start == "own" else None
         theta = torch.stack([(own(k) if own else w).flatten() for k in range(clients)])  # [K, P]
-        outputs = problem.task.model.outputs_apart
         omega = torch.eye(clients).to(theta).repeat(outputs, 1, 1)  # [S, K, K]
         if self.prior == "none":
             omega = theta.new_zeros(0)

@@ -18,22 +18,18 @@ import torch
 from fedrepro.core.algorithm import Metric, Problem, State, Trial, not_negative, one_of
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
-from fedrepro.studies.fedlin.algorithms.hm2_ep import HIERARCHIES, HM2EP
-from fedrepro.studies.fedlin.linear import ep, hierarchy
-from fedrepro.studies.fedlin.linear.newcomers import errors, nearest, require_summaries, shrink
+from fedrepro.studies.fedlin.algorithms.hm2_ep import HM2EP
+from fedrepro.studies.fedlin.linear import ep
+from fedrepro.studies.fedlin.linear.estimators import errors, nearest, require_summaries, shrink
 
 
 @dataclass(frozen=True)
 class HM2Newcomers(HM2EP):
-    prior: str = one_of("normal", *HIERARCHIES)
+    prior: str = one_of("normal", "normal")
     newcomers: int = not_negative(0)
 
     server_only = HM2EP.server_only | {"newcomers"}
-    trial: ClassVar[Trial] = Trial(
-        ({"noise": 0.5, "chains": 12}, {"noise": 0.7, "chains": 12, "prior": "normal_shared"}),
-        cases=("linear, full batch",),
-        gradients=0,
-    )
+    trial: ClassVar[Trial] = HM2EP.trial._replace(settings=({"noise": 0.5, "chains": 12}, {"noise": 0.7, "chains": 12}))
 
     def resolve(self, problem: Problem) -> Self:
         if self.newcomers >= len(problem.federation):
@@ -43,7 +39,7 @@ class HM2Newcomers(HM2EP):
 
     def init(self, problem: Problem, w: Params) -> State:
         old = len(problem.federation) - self.newcomers
-        variance = hierarchy.residual_variance(self._scaled(problem, k)[1] for k in range(old))
+        variance = ep.residual_variance(self._scaled(problem, k)[1] for k in range(old))
         noise = self.noise**2 if self.noise or variance is None else float(variance)
         return {**super().init(problem, w), "variance": noise}
 
@@ -54,12 +50,9 @@ class HM2Newcomers(HM2EP):
         yield from super().metrics(problem, state, round)
         if not self.newcomers:
             return
-        phi = ep.moments(state["q"])[0]
-        mu, log_tau = hierarchy.scales(phi, problem.federation.train.samples.x.shape[1])
-        ways = {
-            "q(φ)": lambda x, y: shrink(x, y, mu, log_tau.exp(), state["variance"]),
-            "mean of q": lambda x, y: nearest(x, y, mu),
-        }
+        mu, log_tau = ep.moments(state["q"])[0].chunk(2)
+        ways = {"q(φ)": lambda x, y: shrink(x, y, mu, log_tau.exp(), state["variance"])}
+        ways["mean of q"] = lambda x, y: nearest(x, y, mu)
         facts = problem.federation.facts
         if {"mean", "variance", "sigma"} <= set(facts):
             mean, variance = (torch.from_numpy(facts[name]).to(mu) for name in ("mean", "variance"))

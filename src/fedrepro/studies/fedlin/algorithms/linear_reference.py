@@ -21,9 +21,8 @@ from torch import Tensor
 from fedrepro.core.algorithm import Algorithm, Metric, Problem, State, one_of
 from fedrepro.core.federation import Federation
 from fedrepro.core.params import Params
-from fedrepro.studies.fedlin.linear.devices import SCALINGS, check_scaling, noise_squares, pooled, scale_of
+from fedrepro.studies.fedlin.linear import devices
 from fedrepro.studies.fedlin.linear.estimators import least_squares
-from fedrepro.studies.fedlin.linear.posterior import inclusion_metrics
 
 FOLDS = 5
 HALF_WIDTH = 1.6448536269514722  # of a normal law's 90 % interval, in sds
@@ -72,12 +71,12 @@ FITS = {"lasso": lasso, "ridge": ridge, "separate": separate}
 @dataclass(frozen=True)
 class LinearReference(Algorithm):
     fit: str = one_of("lasso", *FITS)
-    scaling: str = one_of("none", *SCALINGS)
+    scaling: str = one_of("none", *devices.SCALINGS)
 
     iterative: ClassVar[bool] = False
 
     def resolve(self, problem: Problem) -> Self:
-        check_scaling("LinearReference", self.scaling, problem.federation)
+        devices.check_scaling("LinearReference", self.scaling, problem.federation)
         return self
 
     def init(self, problem: Problem, w: Params) -> State:
@@ -85,8 +84,8 @@ class LinearReference(Algorithm):
         (name, like), *_ = w.items()
         models, included = [], []
         for client in range(len(federation)) if self.fit == "separate" else [None]:
-            batch = pooled(federation) if client is None else federation.train.full_batch(client)
-            scale = scale_of(federation, client, self.scaling)
+            batch = devices.pooled(federation) if client is None else federation.train.full_batch(client)
+            scale = devices.scale_of(federation, client, self.scaling)
             theta, chosen = FITS[self.fit](*scale.apply(batch))
             models.append(Params({name: scale.raw(theta, like)}))
             included.append(chosen)
@@ -102,13 +101,13 @@ class LinearReference(Algorithm):
             for j, value in enumerate(chosen[0].tolist()):
                 yield Metric("theta_included", float(value), step=j)
         yield Metric("included", chosen.double().sum(1).mean().item())
-        yield from inclusion_metrics(chosen, federation.facts)
+        yield from devices.inclusion_metrics(chosen, federation.facts)
         yield from _bounds(federation, self.fit == "separate")
 
 
 def _bounds(federation: Federation, own: bool) -> Iterator[Metric]:
     """Errors of the trivial predictor and, where the test targets' means are known, of these."""
-    everyone, train = pooled(federation).y.mean(), federation.train
+    everyone, train = devices.pooled(federation).y.mean(), federation.train
     means = [train.samples.y[train.of(k)].mean() if own else everyone for k in range(len(federation))]
     for split, held in federation.splits():
         if split != "train" and len(held) == len(federation):
@@ -117,7 +116,7 @@ def _bounds(federation: Federation, own: bool) -> Iterator[Metric]:
             yield Metric("rmse_trivial", torch.cat(squares).mean().sqrt().item(), split)
             yield Metric("a_rmse_trivial", _a_rmse(squares), split)
     if federation.test is not None and "test_mean" in federation.facts:
-        squares = noise_squares(federation, np.flatnonzero(federation.test.sizes).tolist())
+        squares = devices.noise_squares(federation, np.flatnonzero(federation.test.sizes).tolist())
         yield Metric("a_rmse_floor", _a_rmse(squares), "test")
 
 

@@ -1,11 +1,10 @@
 """C-MAPSS FD001 as polynomial regressions (thesis §3.6.2): the sensors of 100 engines over powers of time.
 
 The first 60 % of an engine's cycles are its training samples, the rest its test samples; cmapss.py describes the file.
-Shapes: x [n, degree + 1] = (1, t, t², …) with t = (cycle − 1)/299; y [n, sensors · scalings], the columns named in
-`facts["outputs"]` ("sensor 2, raw"); client [n] = engine − 1.
+Shapes: x [n, degree + 1] = (1, t, t², …) with t = (cycle − 1)/299, as in the released code; y [n, sensors · scalings],
+the columns named in `facts["outputs"]` ("sensor 2, raw"); client [n] = engine − 1.
 
-The thesis does not say how time or signals are scaled. Time is scaled as in the released code. Signals come in every
-scaling that the text or the code could mean, computed per device:
+The thesis does not say how signals are scaled: they come in every scaling that text or code could mean, per device.
 
 | scaling | training y | test y |
 |---|---|---|
@@ -34,21 +33,19 @@ from fedrepro.errors import UserError
 LAST = 300.0  # the released code's end of time, in cycles
 
 
-def _z_score(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return part.mean(0), part.std(0)
-
-
-def _range(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return part.min(0), np.ptp(part, axis=0)
-
-
-#: scaling → (offset and divisor from a part of the series, the part for training targets, the part for test targets)
-SCALINGS: dict[str, tuple[Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], str, str]] = {
-    "raw": (lambda part: (np.zeros(part.shape[1]), np.ones(part.shape[1])), "train", "train"),
-    "training z-score": (_z_score, "train", "train"),
-    "training range": (_range, "train", "train"),
-    "own range": (_range, "train", "test"),
-    "whole z-score": (_z_score, "whole", "whole"),
+#: offset and divisor from a part of the series
+BY: dict[str, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
+    "raw": lambda part: (np.zeros(part.shape[1]), np.ones(part.shape[1])),
+    "z-score": lambda part: (part.mean(0), part.std(0)),
+    "range": lambda part: (part.min(0), np.ptp(part, axis=0)),
+}
+#: scaling → its offset and divisor, the part for training targets, the part for test targets
+SCALINGS = {
+    "raw": (BY["raw"], "train", "train"),
+    "training z-score": (BY["z-score"], "train", "train"),
+    "training range": (BY["range"], "train", "train"),
+    "own range": (BY["range"], "train", "test"),
+    "whole z-score": (BY["z-score"], "whole", "whole"),
 }
 
 

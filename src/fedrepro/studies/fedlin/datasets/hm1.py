@@ -11,10 +11,9 @@ components. Device k holds N_k samples of y = xᵀθ_k + noise.
 | IV | 100 | 8 | 0.1 | clusterGeneration | 200 | all |
 | script | 100 | 5 | 0.05 | AᵀA, A_ij ~ U(−1, 1) | 190 … 200, drawn | device 1 |
 
-`script` is the released code, which is none of the four. What the thesis leaves open is a parameter:
+`script` is the released code, which is none of the four. Case I prints the law as I ⊗ Ω, which on Vec(Θ) would tie the
+components within a device; on Vec(Θᵀ) it is that of (3.2). What the thesis leaves open is a parameter:
 - noise_is: `variance` (II–IV say σ² = 0.1, the script has variance 0.05) or `sd`. Case I says "noise 0.05".
-- kronecker: `omega_identity` is Ω ⊗ I on Vec(Θ), the model's own prior (3.2). `identity_omega` is I ⊗ Ω on Vec(Θ), as
-  Case I prints it: taken literally it ties components within a device. (On Vec(Θᵀ), I ⊗ Ω is Ω ⊗ I again.)
 - omega: `stated`, as in the table, or by name: `pair` (Case I); `eigenvalues` (clusterGeneration's default: eigenvalues
   U[1, 10] and, here, a uniform random orthogonal matrix of eigenvectors); `gram` (AᵀA); `low_rank` (FFᵀ, F [K, rank]
   normal, scaled to mean variance 5.5, the mean of U[1, 10]): not in the thesis, devices have much to share.
@@ -36,16 +35,14 @@ from fedrepro.errors import UserError
 
 @dataclass(frozen=True)
 class Case:
-    """few: samples on the first `share` of the devices, many: on the rest. drawn: N_k ~ U{few … many} instead."""
-
     clients: int
     features: int
     noise: float
     omega: str
-    few: int
-    many: int
+    few: int  # samples on the first `share` of the devices
+    many: int  # on the rest
     share: float
-    drawn: bool = False
+    drawn: bool = False  # N_k ~ U{few … many} instead
 
     def first(self, clients: int) -> int:
         """The number of scored devices: those with few samples."""
@@ -64,8 +61,6 @@ CASES = {
     "IV": Case(100, 8, 0.1, "eigenvalues", 200, 200, share=1.0),
     "script": Case(100, 5, 0.05, "gram", 190, 200, share=0.0, drawn=True),
 }
-OMEGAS = ("pair", "eigenvalues", "gram", "low_rank")
-KRONECKER = ("omega_identity", "identity_omega")
 MEAN_VARIANCE = 5.5  # assumed: the mean of clusterGeneration's eigenvalues, so that arms differ in rank only
 
 
@@ -77,21 +72,18 @@ def hm1(
     rank: int = 5,
     noise: float | None = None,
     noise_is: str = "variance",
-    kronecker: str = "omega_identity",
     clients: int | None = None,
     test: int = 1000,
 ) -> Dataset:
     check_name("hm1", "case", case, CASES)
-    check_name("hm1", "omega", omega, ("stated", *OMEGAS))
-    check_name("hm1", "kronecker", kronecker, KRONECKER)
+    check_name("hm1", "omega", omega, ("stated", "pair", "eigenvalues", "gram", "low_rank"))
     check_least("hm1", 1, rank=rank, clients=clients, test=test)
     spec = CASES[case]
     K, d = clients or spec.clients, spec.features
     sigma = noise_sd("hm1", spec.noise if noise is None else noise, noise_is)
     parameters, sizes, *devices = source.rng.spawn(2 + K)
     root = covariance_root(spec.omega if omega == "stated" else omega, K, rank, parameters)
-    draws = parameters.standard_normal((d, root.shape[1])) @ root.T  # d rows N(0, Ω), one per component
-    theta = draws.T if kronecker == "omega_identity" else draws.reshape(K, d)
+    theta = (parameters.standard_normal((d, root.shape[1])) @ root.T).T  # d columns N(0, Ω), one per component
     train, held_out, mean = linear_devices(devices, theta, spec.counts(K, sizes), test, sigma)
     scored = np.arange(K) < spec.first(K)
     train, held_out = (replace(split, group=np.where(scored, 0, 1)[split.client]) for split in (train, held_out))
@@ -123,9 +115,8 @@ def hm1_size(case: str = "I", clients: int | None = None, **_: object) -> tuple[
     check_least("hm1", 1, clients=clients)
     spec = CASES[case]
     K = clients or spec.clients
-    if spec.drawn:
-        return K, K * (spec.few + spec.many) // 2
-    return K, spec.first(K) * spec.few + (K - spec.first(K)) * spec.many
+    first = K / 2 if spec.drawn else spec.first(K)
+    return K, int(first * spec.few + (K - first) * spec.many)
 
 
 DATASET = Entry(hm1, seeded=True, size=hm1_size, example={"test": 10})

@@ -33,10 +33,9 @@ def hm1_outputs(
     parameters = parameters or {reading: {"noise_is": reading} for reading in readings}
     if not parameters:
         raise UserError("hm1_outputs: neither readings nor ranks are given")
-    parts = []
-    for own in parameters.values():  # each from a copy of the stream: all outputs have the same inputs
-        stream = replace(source, rng=copy.deepcopy(source.rng))
-        parts.append(hm1(stream, case=case, clients=clients, test=test, **own))
+    streams = (replace(source, rng=copy.deepcopy(source.rng)) for _ in parameters)  # all outputs have the same inputs
+    each = zip(streams, parameters.values(), strict=True)
+    parts = [hm1(stream, case=case, clients=clients, test=test, **own) for stream, own in each]
     splits = {
         name: replace(split, y=np.stack([part.splits()[name].y for part in parts], axis=-1))
         for name, split in parts[0].splits().items()

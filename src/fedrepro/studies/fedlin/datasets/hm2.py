@@ -27,14 +27,12 @@ from fedrepro.data.simulation import check_least, check_name, linear_devices, no
 
 @dataclass(frozen=True)
 class Case:
-    """scarce: number of devices, from the first, with only `few` samples."""
-
     clients: int
     mean: tuple[float, ...]
     samples: int
     test: int
     variance: float | tuple[float, ...] = 0.0
-    scarce: int = 0
+    scarce: int = 0  # devices, from the first, with only `few` samples
     few: int = 0
 
     def counts(self, clients: int) -> list[int]:
@@ -62,10 +60,8 @@ def hm2(
 ) -> Dataset:
     check_name("hm2", "case", case, CASES)
     check_least("hm2", 1, clients=clients, test=test)
-    spec = CASES[case]
-    K = clients or spec.clients
-    sigma = noise_sd("hm2", noise, noise_is)
-    mean = np.array(spec.mean)
+    spec, sigma = CASES[case], noise_sd("hm2", noise, noise_is)
+    K, mean = clients or spec.clients, np.array(spec.mean)
     variance = np.zeros_like(mean) + spec.variance
     parameters, *devices = source.rng.spawn(1 + K)
     theta = mean + np.sqrt(variance) * parameters.standard_normal((K, len(mean)))

@@ -1,5 +1,5 @@
-"""Sufficient statistics of a device's data for linear models with normal noise, the scaling of its columns, and the
-errors of simple predictions.
+"""A device's data for linear models with normal noise, sufficient statistics and scaling, and its posterior: quantiles,
+credible intervals, included predictors.
 
 `Statistics` of n samples: gram XᵀX [d, d], moment Xᵀy [d], square yᵀy, n, all as tensors, so that devices of any size
 can be stacked. All posteriors of HM2 follow from them.
@@ -11,16 +11,23 @@ scaling:
 - `centred`: as `thesis`, then every column and the target minus their means on the device: one intercept per device.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from fedrepro.core.algorithm import Metric
 from fedrepro.core.federation import Batch, Federation
 from fedrepro.errors import UserError
 
 SCALINGS = ("none", "thesis", "centred")
+LEVELS = (0.5, 0.8, 0.9, 0.95)  # of the central credible intervals
+INCLUSION = 0.9  # level, thesis §3.5.2: a predictor is included unless its interval covers 0
+#: quantiles of the intervals: lower ends, then upper ends
+QUANTILES = (*((1 - level) / 2 for level in LEVELS), *((1 + level) / 2 for level in LEVELS))
 
 
 class Statistics(NamedTuple):
@@ -46,8 +53,8 @@ class Scale(NamedTuple):
         return (batch.x - self.shift) / self.factor, (batch.y - self.y_shift) / self.y_factor
 
     def raw(self, theta: Tensor, like: Tensor) -> Tensor:
-        """The model of raw data that equals θ [d] on scaled data, in the shape of `like`: [d], [d, 1] or, with the
-        intercept last, [d + 1]."""
+        """The model of raw data that equals θ [d] on scaled data, in the shape of `like`: [d], [d, 1] or [d + 1] with
+        the intercept last."""
         slope = self.y_factor * theta / self.factor
         if like.numel() == len(theta) + 1:
             slope = torch.cat([slope, (self.y_shift - slope @ self.shift)[None]])
@@ -92,3 +99,80 @@ def _sd(values: Tensor) -> Tensor:
     """Standard deviations of columns; 1 where a column is constant."""
     sd = values.std(0, correction=0)
     return torch.where(sd > 0, sd, torch.ones_like(sd))
+
+
+def weighted_quantiles(draws: Tensor, weights: Tensor, at: Sequence[float] = QUANTILES) -> Tensor:
+    """Quantiles [len(at), d] of draws [S, d] with weights [S]; the distribution is linear between the steps' middles."""
+    values, order = draws.sort(0)
+    w = weights[order]
+    middle = w.cumsum(0) - w / 2  # [S, d]
+    p = draws.new_tensor(at)[:, None, None]
+    right = (middle < p).sum(1).clamp(1, len(draws) - 1) if len(draws) > 1 else (middle < p).sum(1) * 0  # [q, d]
+    left = (right - 1).clamp(min=0)
+    x0, x1, m0, m1 = (part.gather(0, i) for part in (values, middle) for i in (left, right))
+    share = ((p[:, 0] - m0) / (m1 - m0).clamp(min=1e-300)).clamp(0, 1)
+    return x0 + share * (x1 - x0)
+
+
+def interval(quantiles: Tensor, level: float) -> tuple[Tensor, Tensor]:
+    """(lower, upper) ends of the central interval, from `weighted_quantiles`."""
+    at = LEVELS.index(level)
+    return quantiles[at], quantiles[at + len(LEVELS)]
+
+
+def covered(quantiles: Tensor, level: float, truth: Tensor) -> Tensor:
+    """Which of the true values [d] lie in their intervals."""
+    low, high = interval(quantiles, level)
+    return (low <= truth) & (truth <= high)
+
+
+def included(quantiles: Tensor) -> Tensor:
+    """Which predictors' 90 % intervals exclude 0."""
+    return ~covered(quantiles, INCLUSION, torch.zeros_like(quantiles[0]))
+
+
+def inclusion_rates(chosen: Tensor, active: Tensor) -> tuple[float, float]:
+    """(included share of the active predictors, of the others); NaN for an empty set."""
+    return chosen[active].double().mean().item(), chosen[~active].double().mean().item()
+
+
+def inclusion_metrics(chosen: Tensor, facts: dict[str, np.ndarray]) -> Iterator[Metric]:
+    """Mean inclusion rates over devices, chosen [K, d], if the active predictors are known."""
+    if "active" in facts:
+        active = torch.from_numpy(facts["active"]).to(chosen.device)
+        rates = np.array([inclusion_rates(own, active) for own in chosen]).mean(0)
+        for name, rate in zip(("correct", "false"), rates.tolist(), strict=True):
+            if not math.isnan(rate):
+                yield Metric(f"{name}_inclusion", rate)
+
+
+def report(
+    mean: Tensor, quantiles: Tensor, positive: Tensor, facts: dict[str, np.ndarray], client: int
+) -> Iterator[Metric]:
+    """A device's posterior as metrics: by predictor (the `step`), and against the truth where it is known."""
+    if not (quantiles[0] < quantiles[-1]).any():  # a device that never took part
+        return
+    chosen = included(quantiles)
+    low, high = interval(quantiles, INCLUSION)
+    parts = (("mean", mean), ("low", low), ("high", high), ("positive", positive), ("included", chosen.to(mean)))
+    for name, part in parts:
+        for j, value in enumerate(part.tolist()):
+            yield Metric(f"theta_{name}", value, step=j)
+    yield Metric("included", float(chosen.sum()))
+    if "theta" in facts:
+        truth = torch.from_numpy(facts["theta"][client]).to(quantiles)
+        for level in LEVELS:
+            yield Metric(f"coverage_{round(100 * level)}", covered(quantiles, level, truth).double().mean().item())
+        if (truth != 0).any():
+            z = (mean / (high - low) * 2 * 1.6449).abs()[truth != 0]  # of a normal law with this interval
+            yield Metric("smallest_z", z.min().item())
+    yield from inclusion_metrics(chosen[None], facts)
+
+
+def phi_truth(kind: str, facts: dict[str, np.ndarray]) -> Iterator[Metric]:
+    """The true φ where it exists: (μ, log τ) of a hierarchy, log σ² of a penalised regression (λ has no truth)."""
+    if kind == "normal" and {"mean", "variance"} <= set(facts) and (facts["variance"] > 0).all():
+        for j, value in enumerate([*facts["mean"], *np.log(facts["variance"])]):
+            yield Metric("phi_true", float(value), "server", step=j)
+    if kind != "normal" and facts.get("sigma", np.zeros(1)) > 0:
+        yield Metric("phi_true", 2 * math.log(float(facts["sigma"])), "server", step=1)

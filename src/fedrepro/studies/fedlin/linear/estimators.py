@@ -1,12 +1,24 @@
-"""Closed-form estimators of linear models, for all devices of a federation at once or one by one."""
+"""Estimators of linear models: closed forms, the covariance Ω between devices, and the errors of new devices.
 
+Parameters Θ of K devices are rows: theta [K, P], P = d·S for S independent outputs.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
 import torch
 from torch import Tensor
 
+from fedrepro.core.algorithm import Metric, Problem
+from fedrepro.errors import UserError
+from fedrepro.studies.fedlin.models.linear_outputs import LinearOutputs, square_errors
+
+SIZES = (0, 1, 2, 3, 4, 6, 8, 16, 32)  # samples of a new device
+
 
 def least_squares(x: Tensor, y: Tensor) -> Tensor:
-    """The shortest θ of least squared error, also for collinear columns and n < d: x [n, d], y [n, S] → [d, S]; 0
-    without samples."""
+    """The shortest θ of least squared error, also for n < d: x [n, d], y [n, S] → [d, S]; 0 without samples."""
     if not len(y):
         return y.new_zeros(x.shape[1], y.shape[1])
     return torch.linalg.lstsq(x, y, driver="gelsd").solution
@@ -14,18 +26,86 @@ def least_squares(x: Tensor, y: Tensor) -> Tensor:
 
 def ridge(curvature: Tensor, linear: Tensor, penalty: float) -> Tensor:
     """argmin (1/n)Σ(y − xᵀθ)² + λ‖θ‖² from H [K, d, d] and b [K, d, S]: [K, d, S]."""
-    eye = torch.eye(curvature.shape[-1]).to(curvature)
-    return torch.linalg.solve(curvature + penalty * eye, linear)
+    return torch.linalg.solve(curvature + penalty * torch.eye(curvature.shape[-1]).to(curvature), linear)
 
 
 def posterior_mean(gram: Tensor, moment: Tensor, omega: Tensor, variance: float) -> Tensor:
-    """E[Θ | data] under the prior of eq. (3.2) and noise σ²: the estimator of least expected squared error.
-
-    gram [K, d, d] are the devices' XXᵀ, moment [K, d] their XY, omega [K, K]; the mean is [K, d]. With M = Ω ⊗ I and
-    the block-diagonal P of XXᵀ/σ² it is (I + MP)⁻¹ M XY/σ². Ω may have any rank, since it is not inverted.
-    """
+    """E[Θ | data] [K, d] under the prior of eq. (3.2) and noise σ²: gram [K, d, d] are the devices' XXᵀ, moment [K, d]
+    their XY, omega [K, K]. With M = Ω ⊗ I and the block-diagonal P of XXᵀ/σ² it is (I + MP)⁻¹ M XY/σ²; Ω may have any
+    rank, since it is not inverted."""
     clients, d = moment.shape
     m = torch.kron(omega, torch.eye(d).to(omega))
     mp = (m.view(-1, clients, d)[:, :, None, :] @ (gram / variance)[None]).reshape(clients * d, clients * d)
     right = m @ moment.reshape(-1) / variance
     return torch.linalg.solve(torch.eye(clients * d).to(mp) + mp, right).view(clients, d)
+
+
+def by_output(theta: Tensor, outputs: int) -> Tensor:
+    """[K, d·S] → [S, K, d]."""
+    return theta.view(len(theta), -1, outputs).permute(2, 0, 1)
+
+
+def pulls(theta: Tensor, omega: Tensor, jitter: float = 0.0) -> Tensor:
+    """p_k = Σ_i θ_i Ω⁻¹_ik for every device: [K, P]; omega [S, K, K]. The inverse is of Ω + jitter · mean(diag Ω) · I;
+    if even this is singular, the result is not finite and the engine records a diverged run."""
+    if jitter:
+        omega = omega.clone()
+        diagonal = omega.diagonal(dim1=-2, dim2=-1)
+        diagonal += jitter * diagonal.mean(-1, keepdim=True)
+    solved, _ = torch.linalg.solve_ex(omega, by_output(theta, len(omega)))
+    return solved.permute(1, 2, 0).reshape(theta.shape)
+
+
+def updated(omega: Tensor, theta: Tensor, kept: float, alpha: float) -> Tensor:
+    """kept · Ω + (α/d) ΘᵀΘ for every output: [S, K, K]."""
+    each = by_output(theta, len(omega)).contiguous()
+    return torch.baddbmm(omega, each, each.mT, beta=kept, alpha=alpha / each.shape[-1])
+
+
+def parameter_errors(theta: Tensor, facts: Mapping[str, np.ndarray]) -> Iterator[Metric]:
+    """‖Θ̂ − Θ*‖/√K (§3.5.1) per output, for data with known true parameters: theta [K, P]."""
+    if "theta" in facts:
+        names = output_names(facts)
+        off = by_output(theta - torch.from_numpy(facts["theta"]).to(theta).view(theta.shape), len(names))
+        for name, error in zip(names, off.flatten(1).norm(dim=1).tolist(), strict=True):
+            yield Metric("parameter_error", error / math.sqrt(len(theta)), "server", group=name)
+
+
+def output_names(facts: Mapping[str, np.ndarray]) -> list[str]:
+    """Names of a data set's outputs; a single one may have none."""
+    return facts["outputs"].tolist() if "outputs" in facts else [""]
+
+
+def shrink(x: Tensor, y: Tensor, mean: Tensor, tau: Tensor, variance: Tensor | float) -> Tensor:
+    """The posterior mean under θ ~ N(μ, diag τ) and noise σ²: x [m, n, d], y [m, n], mean and tau [d] → [m, d]."""
+    precision = x.mT @ x / variance + torch.diag(1 / tau)
+    return torch.linalg.solve(precision, (x.mT @ y[..., None])[..., 0] / variance + mean / tau)
+
+
+def nearest(x: Tensor, y: Tensor, start: Tensor) -> Tensor:
+    """The least-squares θ nearest to a start [d], the limit of gradient descent from there: as `shrink`."""
+    if not x.shape[1]:
+        return start.expand(len(x), -1)
+    return start + (torch.linalg.pinv(x) @ (y - x @ start)[..., None])[..., 0]
+
+
+def errors(problem: Problem, newcomers: int, ways: dict[str, Callable[[Tensor, Tensor], Tensor]]) -> Iterator[Metric]:
+    """New devices (thesis §3.4.2.1, "fast adaption") did not take part and have n training samples, n in SIZES (the
+    `step`). The mean of their test RMSEs, noise included, by each way from (x [m, n, d], y [m, n]) to θ [m, d]."""
+    train, total = problem.federation.train, len(problem.federation)
+    devices = list(range(total - newcomers, total))
+    size = min(max(SIZES), int(train.sizes[devices].min()))
+    rows = torch.stack([torch.from_numpy(train.of(k)[:size]) for k in devices])
+    x, y = train.samples.x[rows], train.samples.y[rows]
+    test = problem.summaries("test").of(torch.tensor(devices))
+    for n in (n for n in SIZES if n <= size):
+        for name, way in ways.items():
+            theta = way(x[:, :n], y[:, :n])
+            rmse = square_errors(theta[..., None], test).clamp(min=0).sqrt().mean()
+            yield Metric("newcomer_rmse", rmse.item(), "test", group=name, step=n)
+
+
+def require_summaries(problem: Problem, newcomers: int, name: str) -> None:
+    """A UserError if test samples cannot be summarised."""
+    if newcomers and not (isinstance(problem.task.model, LinearOutputs) and problem.federation.test is not None):
+        raise UserError(f"{name}: newcomers = {newcomers}: needs the model linear_outputs and test samples")

@@ -17,7 +17,6 @@ enters as standard normal numbers [sweeps, chains · width(d)]; everything runs 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -30,8 +29,7 @@ from fedrepro.studies.fedlin.linear.ep import moments
 NEWTON_STEPS, LONGEST_STEP, FREEDOM = 5, 2.0, 4
 
 
-@dataclass(frozen=True)
-class Penalty:
+class Penalty(NamedTuple):
     share: float  # α/d
     power: float  # c
     size: Callable[[Tensor], Tensor]  # s: [..., d] → [...]
@@ -45,10 +43,8 @@ PENALTIES = {
 
 
 class Chains(NamedTuple):
-    """The states of C chains: theta [C, d], phi [C, 2]."""
-
-    theta: Tensor
-    phi: Tensor
+    theta: Tensor  # [C, d]
+    phi: Tensor  # [C, 2]
 
 
 def width(predictors: int) -> int:
@@ -70,8 +66,7 @@ def sweeps(kind: str, data: Statistics, cavity: Params, chains: Chains, noise: T
     """(θ [T, C, d], φ [T, C, 2] after each of the T sweeps, the chains' ends)."""
     penalty, (count, d) = PENALTIES[kind], chains.theta.shape
     draw_theta = laplace_theta if kind == "lasso" else normal_theta(data, penalty)
-    theta, phi = chains
-    thetas, phis = [], []
+    (theta, phi), found = chains, []
     z, z_scale, z_branch, z_phi, chi, z_accept = noise.view(len(noise), count, -1).split([d, d, d, 2, FREEDOM, 1], -1)
     stretched = z_phi * (FREEDOM / chi.square().sum(-1, keepdim=True)).sqrt()  # of a t law
     numbers = (z, z_scale.square() / 2, log_uniform(z_branch), stretched, log_uniform(z_accept[..., 0]))
@@ -81,15 +76,14 @@ def sweeps(kind: str, data: Statistics, cavity: Params, chains: Chains, noise: T
         half, size = residual_square(data, theta) / 2, penalty.size(theta)
         target = Conditional(cavity["r"], cavity["Q"], data.n / 2, half, alpha, penalty.power, size)
         phi = metropolis(target, centre, phi, z_t, accept)
-        thetas.append(theta)
-        phis.append(phi)
-    return torch.stack(thetas), torch.stack(phis), Chains(theta, phi)
+        found.append((theta, phi))
+    thetas, phis = map(torch.stack, zip(*found, strict=True))
+    return thetas, phis, Chains(theta, phi)
 
 
 def residual_square(data: Statistics, theta: Tensor) -> Tensor:
     """‖y − Xθ‖² for θ [..., d]: [...]."""
-    inner = (theta @ data.gram - 2 * data.moment) * theta
-    return (data.square + inner.sum(-1)).clamp(min=0)
+    return (data.square + ((theta @ data.gram - 2 * data.moment) * theta).sum(-1)).clamp(min=0)
 
 
 def log_uniform(z: Tensor) -> Tensor:
@@ -98,8 +92,7 @@ def log_uniform(z: Tensor) -> Tensor:
 
 
 def inverse_gaussian(mean: Tensor, shape: Tensor, half_square: Tensor, log_uniform: Tensor) -> Tensor:
-    """From half the square of a normal number and the logarithm of a uniform one (Michael, Schucany and Haas 1976),
-    without their cancellation for large means."""
+    """Michael, Schucany and Haas (1976), without their cancellation for large means."""
     t = mean * half_square / shape
     small = 1 / (1 + t + (t * (t + 2)).sqrt())  # the smaller root, as a share of the mean
     return mean * torch.where(log_uniform <= -small.log1p(), small, 1 / small)
@@ -171,9 +164,8 @@ def metropolis(target: Conditional, centre: Tensor, phi: Tensor, z: Tensor, log_
 
 
 def _mode(target: Conditional, centre: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
-    """The approximate mode [C, 2], and minus the Hessian there: (uu, uv, vv), [C] each. In the start, the cavity counts
-    as one more sample."""
-    c = target.power
+    """The approximate mode [C, 2], and minus the Hessian there: (uu, uv, vv), [C] each."""
+    c = target.power  # in the start, the cavity counts as one more sample
     v = ((2 * target.half_residual + centre[1].exp()) / (2 * target.half_n + 1)).log()
     u = c * v + ((target.alpha + 1) / (target.size + (c * v - centre[0]).exp())).log()
     (r_u, r_v), (q_uu, q_uv, _, q_vv) = target.r.unbind(), target.Q.flatten().unbind()

@@ -58,12 +58,9 @@ class LinearOutputs(AssessingModel):
         return 0.5 * square_errors(w["w"], whole).sum(-1)
 
     def assess(self, problem: Problem, models: dict[int, Params], split: str) -> Assessment:
-        """Loss and mean square error, both means over the outputs, and the paper's errors of each output.
-
-        a_rmse is the mean over devices of the root mean square error (§3.5.1), on the test split over devices `scored`
-        in the facts only. If the facts have the true θ [K, d] or [K, d, S], a_rmse_noise_free is the same against the
-        test targets' means.
-        """
+        """Loss and mean square error, means over the outputs; a_rmse by output, the mean over devices of the root mean
+        square error (§3.5.1), on the test split over devices `scored` in the facts only; and, if the facts have the
+        true θ [K, d] or [K, d, S], a_rmse_noise_free, the same against the test targets' means."""
         clients, facts = list(models), problem.federation.facts
         w = torch.stack([mine["w"] for mine in models.values()])  # [K, d, S]
         whole = problem.summaries(split).of(torch.tensor(clients))
