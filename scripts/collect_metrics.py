@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from fedrepro.core import parts
 from fedrepro.evidence.tables import collect_metrics
 from fedrepro.workflow.jobs import logged
 
 
-def main(study, shards, out):
-    collect_metrics(study, [Path(s) for s in shards], Path(out))
+def main(study: str, shards: list[str], out: str) -> None:
+    collect_metrics([Path(shard) for shard in shards], Path(out), parts.measure(study))
 
 
 if "snakemake" in globals():

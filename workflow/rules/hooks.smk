@@ -2,7 +2,7 @@
 
 from fedrepro.files import check_writable
 from fedrepro.workflow import failures, run_lock, warm
-from fedrepro.workflow.scheduling import lift_rate_limit
+from fedrepro.workflow.jobs import lift_rate_limit
 
 if workflow.is_main_process:
     run_lock.clear_left_overs(LAYOUT.results, lambda text: print(text, file=sys.stderr))

@@ -7,7 +7,6 @@ classes, are checked by `fedrepro.workflow.checks`, once per change of config or
 import copy
 import itertools
 import math
-import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 from fedrepro.core.expansion import Expanded, Located, expand
 from fedrepro.core.schemas import validate
-from fedrepro.core.study import load_studies, study_of
+from fedrepro.core.study import check_name, load_studies, study_of
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import read_yaml, sha256_of
 
@@ -188,12 +187,6 @@ def scaled(tree: Located, scale: str) -> Located:
     spec = spec.merged(scales[scale]) if scale in scales else spec
     fewest = min(spec.value["seeds_per_job"], spec.value["seeds"], key=lambda number: number.value)
     return spec._replace(value={**spec.value, "seeds_per_job": fewest})
-
-
-def check_name(path: Path, name: str, pattern: str = "[a-z][a-z0-9_]*") -> None:
-    """Names become parts of paths: letters, digits and underscores only."""
-    if not re.fullmatch(pattern, name):
-        raise UserError(f"{ascii(str(path))[1:-1]}: {ascii(name)[:80]} is no name: letters, digits and _ only")
 
 
 def load_artefacts(config: Path, experiments: dict[str, Experiment]) -> dict[str, dict[str, Any]]:

@@ -1,5 +1,6 @@
 """The tidy log of a run: one row per number."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ COLUMNS = dict.fromkeys(("experiment", "algorithm", "setting"), "str")
 COLUMNS |= dict.fromkeys(("seed", "round", "step", "client"), "int64")
 COLUMNS |= dict.fromkeys(("group", "split", "metric"), "str") | {"value": "float64"}
 _LOGGED = ("setting", "seed", *list(COLUMNS)[4:])
+MIN_POINTS = 5  # fewer give no spread of third differences
 
 
 class MetricLog:
@@ -54,3 +56,11 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float:
     from scipy.stats import spearmanr  # here: the import takes a second
 
     return float(spearmanr(x, y).statistic)
+
+
+def roughness(values: np.ndarray) -> float:
+    """Deviation of the third differences over √20; NaN for fewer than MIN_POINTS values. Third differences remove any
+    quadratic trend; for independent noise of deviation s theirs is √20·s, so the roughness is s."""
+    if len(values) < MIN_POINTS:
+        return math.nan
+    return float(np.sqrt(np.mean(np.diff(values, n=3) ** 2) / 20))

@@ -67,6 +67,12 @@ def dataset(name: str) -> Any:
     return importlib.import_module(module_of("datasets", name)).DATASET
 
 
+def measure(study: str) -> Callable[..., Any] | None:
+    """The function that derives a study's measures from a tidy table, if it has any."""
+    module = study_module(study, "measures")
+    return importlib.import_module(module).measure if module else None
+
+
 def partition(name: str) -> Callable[..., Any]:
     """The function that deals out a data set."""
     found: Callable[..., Any] = getattr(importlib.import_module(module_of("partitions", name)), name)

@@ -9,8 +9,13 @@ from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import read_yaml
 
-NAME = "[a-z][a-z0-9_]*"
 _LAST = 10**6
+
+
+def check_name(path: Path, name: str, pattern: str = "[a-z][a-z0-9_]*") -> None:
+    """Names become parts of paths: letters, digits and underscores only."""
+    if not re.fullmatch(pattern, name):
+        raise UserError(f"{ascii(str(path))[1:-1]}: {ascii(name)[:80]} is no name: letters, digits and _ only")
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,7 @@ def load_studies(config: Path) -> dict[str, Study]:
     found = []
     for path in sorted((config / "studies").glob("*/study.yaml")):
         name = path.parent.name
-        if not re.fullmatch(NAME, name):
-            raise UserError(f"{ascii(str(path))[1:-1]}: {ascii(name)[:80]} is no name: letters, digits and _ only")
+        check_name(path, name)
         raw = read_yaml(path)
         validate(raw, "study", path)
         found.append(Study(name, path.parent, **{**raw, "authors": tuple(raw["authors"])}))

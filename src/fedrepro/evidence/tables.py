@@ -1,7 +1,6 @@
 """One tidy table per experiment: the metrics of its shards with data kind, divergence, settings, derived measures."""
 
-import importlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,13 +8,13 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from fedrepro.core import parts
 from fedrepro.core.metrics import COLUMNS
 from fedrepro.files import read_json, write_atomically
 
 #: columns of every tidy table; those of its settings, `variant`, `point` and `grid.<key>`, come after them
 TABLE_COLUMNS = [*COLUMNS, "data", "diverged"]
 RUN = ["algorithm", "setting", "seed"]
+Measure = Callable[[pd.DataFrame], pd.DataFrame]  # a tidy table → further rows, derived from it
 
 
 class Printed(NamedTuple):
@@ -41,8 +40,8 @@ class Tables(dict[str, pd.DataFrame]):
         self.printed = printed
 
 
-def collect_metrics(study: str, shards: Sequence[Path], out: Path) -> None:
-    """Concatenate the shards (`.parquet` with their `.json`), mark diverged runs, add the study's measures."""
+def collect_metrics(shards: Sequence[Path], out: Path, measure: Measure | None = None) -> None:
+    """Concatenate the shards (`.parquet` with their `.json`), mark diverged runs, add the rows of `measure`."""
     frames, manifests = [], [read_json(shard.with_suffix(".json")) for shard in shards]
     for shard, manifest in zip(shards, manifests, strict=True):
         frame = pd.read_parquet(shard)
@@ -51,9 +50,8 @@ def collect_metrics(study: str, shards: Sequence[Path], out: Path) -> None:
         frame["diverged"] = [run in gone for run in zip(frame["setting"], frame["seed"], strict=True)]
         frames.append(frame)
     table = with_settings(pd.concat(frames, ignore_index=True)[TABLE_COLUMNS], manifests)
-    if module := parts.study_module(study, "measures"):
-        derived = importlib.import_module(module).measure(table)
-        table = pd.concat([table, derived], ignore_index=True)[list(table)]
+    if measure:
+        table = pd.concat([table, measure(table)], ignore_index=True)[list(table)]
     write_atomically(out, table.to_parquet(None, index=False))
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from fedrepro.evidence.roughness import roughness
+from fedrepro.core.metrics import roughness
 
 
 def test_any_quadratic_trend_has_no_roughness():

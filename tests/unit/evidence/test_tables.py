@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from types import SimpleNamespace
-
 import pandas as pd
 import pytest
 
-from fedrepro.core import parts
 from fedrepro.core.metrics import MetricLog
 from fedrepro.evidence.tables import TABLE_COLUMNS, collect_metrics, derived_rows, final, rows
 from fedrepro.files import write_json
@@ -35,7 +31,7 @@ def test_shards_are_joined_with_data_kind_and_divergence(tmp_path):
         shard(tmp_path, "fedavg", {("a", 0): [4, 2], ("b", 0): [4]}, diverged=[("b", 0)], kind="standin"),
         shard(tmp_path, "local", {("b", 0): [4, 3]}),
     ]
-    collect_metrics("toy", shards, tmp_path / "table.parquet")
+    collect_metrics(shards, tmp_path / "table.parquet")
     table = pd.read_parquet(tmp_path / "table.parquet")
     assert list(table.columns) == [*TABLE_COLUMNS, "variant", "point"]
     assert table["value"].tolist() == [4, 2, 4, 4, 3]
@@ -65,7 +61,7 @@ def test_the_parts_of_a_setting_are_columns(tmp_path):
         shard(tmp_path, "shared", {(name, 0): [4] for name in settings}, settings=settings),
         shard(tmp_path, "local", {(name, seed): [4] for name in single for seed in (0, 1)}, settings=single),
     ]
-    collect_metrics("toy", shards, tmp_path / "table.parquet")
+    collect_metrics(shards, tmp_path / "table.parquet")
     table = pd.read_parquet(tmp_path / "table.parquet")
     assert parts_of_settings(table) == [
         {"algorithm": "shared", "setting": "fedavg", "variant": "fedavg", "point": ""},
@@ -81,21 +77,19 @@ def test_the_parts_of_a_setting_are_columns(tmp_path):
 def test_the_same_shards_give_the_same_bytes(tmp_path):
     part = shard(tmp_path, "fedavg", {("", 0): [4, 2]})
     for name in ("one", "two"):
-        collect_metrics("toy", [part], tmp_path / name)
+        collect_metrics([part], tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-def test_the_study_adds_its_measures(tmp_path, monkeypatch):
+def test_the_study_adds_its_measures(tmp_path):
     def measure(table):
         ends = final(table, "loss")[["algorithm", "setting", "seed", "round", "value"]]
         return derived_rows([("tenfold", ends.assign(value=ends["value"] * 10))], table)
 
-    monkeypatch.setattr(parts, "study_module", lambda study, name: f"{study}_{name}")
-    monkeypatch.setitem(sys.modules, "toy_measures", SimpleNamespace(measure=measure))
     settings = {"lr=1": {"variant": "", "method": "fedavg", "grid": {"lr": 1}}}
     runs = {("lr=1", 0): [4, 2], ("lr=1", 1): [5]}
     part = shard(tmp_path, "fedavg", runs, diverged=[("lr=1", 1)], settings=settings)
-    collect_metrics("toy", [part], tmp_path / "table.parquet")
+    collect_metrics([part], tmp_path / "table.parquet", measure)
     added = rows(pd.read_parquet(tmp_path / "table.parquet"), "tenfold")
     assert added[["experiment", "seed", "round", "value", "split", "client", "step", "data", "diverged"]].to_dict(
         "records"

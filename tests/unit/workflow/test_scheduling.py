@@ -11,7 +11,7 @@ import pytest
 from snakemake.api import Workflow
 from snakemake.scheduling.job_scheduler import JobScheduler
 
-from fedrepro.workflow.scheduling import lift_rate_limit
+from fedrepro.workflow.jobs import lift_rate_limit
 
 
 @pytest.mark.parametrize(("local", "left"), [(True, None), (False, "a limit")])

@@ -3,7 +3,7 @@
 For the runs on images, on the global test set:
 - late_accuracy, late_loss: means over the last fifth of the rounds; spread_accuracy, spread_loss: deviations over them.
 - best_round: the round with the highest accuracy, the first of them.
-- oscillation_accuracy, oscillation_loss: roughness (fedrepro.evidence.roughness) of the last two thirds of the curve.
+- oscillation_accuracy, oscillation_loss: roughness (fedrepro.core.metrics) of the last two thirds of the curve.
 - for the settings `sa` and `sa_round`, against the better of FedAvg and FedProx of the same seed, positive where the
   paper's claim holds: accuracy_lead, loss_lead, steadier_accuracy, steadier_loss. constant_lead: late_loss of the best
   constant step in hindsight (FedAvg's and the smaller ones) minus the run's own.
@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from scipy.integrate import solve_ivp
 
-from fedrepro.evidence.roughness import roughness
+from fedrepro.core.metrics import roughness
 from fedrepro.evidence.tables import RUN, derived_rows, rows
 
 LATE = 0.2  # of the rounds

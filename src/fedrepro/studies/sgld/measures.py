@@ -2,7 +2,7 @@
 
 - late_loss: mean training loss over the last tenth of the rounds (of those evaluated).
 - generalisation_gap: the same of the test loss, minus late_loss.
-- roughness: of the training loss over the last two thirds of the rounds (fedrepro.evidence.roughness).
+- roughness: of the training loss over the last two thirds of the rounds (fedrepro.core.metrics).
 - epsilon_smallest_node, …_median_node, …_largest_node: ε(δ) after the run, for the nodes with least, median and most
   data; epsilon_each_record: for the median node, if each record's gradient were clipped instead.
 - contraction_first, contraction_second: −log of the factor per round by which the distance of coupled runs changes,
@@ -28,8 +28,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from fedrepro.core.metrics import roughness
 from fedrepro.errors import UserError
-from fedrepro.evidence.roughness import roughness
 from fedrepro.evidence.tables import RUN, derived_rows
 
 DELTA = 1e-5  # assumed: the paper gives no δ; below 1/n of every node
