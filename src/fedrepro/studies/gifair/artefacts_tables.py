@@ -27,15 +27,9 @@ THESIS = dict(
 )
 #: variants that differ from the method of their name
 VARIANTS = {"gifair_exact": "GIFAIR-FL-Global, exact ranks"}
-TITLES = {
-    "mnist_skewed": "MNIST-skewed",
-    "fmnist_skewed": "F-MNIST-skewed",
-    "femnist_skewed": "FEMNIST-skewed",
-    "femnist_original": "FEMNIST-original",
-    "femnist_3_groups": "FEMNIST-3-groups",
-    "shakespeare_31": "Shakespeare, 31 roles",
-    "shakespeare_2": "Shakespeare, 2 groups",
-}
+TITLES = {"mnist_skewed": "MNIST-skewed", "fmnist_skewed": "F-MNIST-skewed", "femnist_skewed": "FEMNIST-skewed"}
+TITLES |= {"femnist_original": "FEMNIST-original", "femnist_3_groups": "FEMNIST-3-groups"}
+TITLES |= {"shakespeare_31": "Shakespeare, 31 roles", "shakespeare_2": "Shakespeare, 2 groups"}
 GROUPS = {"femnist_3_groups": ("capital", "lowercase", "mixed"), "shakespeare_2": ("male", "female")}
 
 #: table of mean and spread over devices → test samples per device: a fifth of 500 images (§2.5.1), of a FEMNIST
@@ -44,13 +38,8 @@ TEST_SAMPLES = {"2_2": 100.0, "2_3": 0.2 * 226.83, "2_5": 0.2 * 29_908}
 CLASSES, HELD = 10, 5  # of FEMNIST-skewed, and of them on a device (§2.5.1)
 RUNS = 5  # of every printed number
 #: column of Tables 2.2, 2.3 and 2.5 → measure
-METRICS = {
-    "mean": "accuracy",
-    "spread": "spread",
-    "only the test set": "sampling",
-    "excess": "excess",
-    "worst tenth of the devices": "worst_tenth",
-}
+METRICS = {"mean": "accuracy", "spread": "spread", "only the test set": "sampling"}
+METRICS |= {"excess": "excess", "worst tenth of the devices": "worst_tenth"}
 
 
 def printed_lines(printed: Mapping[str, Printed], table: str, columns: Sequence[str]) -> dict[str, tuple[Printed, ...]]:
@@ -80,27 +69,22 @@ def table2_1(tables: Tables) -> pd.DataFrame:
 
 
 def table2_2(tables: Tables) -> pd.DataFrame:
-    """FEMNIST-skewed."""
     return _individual(tables, "femnist_skewed", "2_2")
 
 
 def table2_3(tables: Tables) -> pd.DataFrame:
-    """FEMNIST-original."""
     return _individual(tables, "femnist_original", "2_3")
 
 
 def table2_4(tables: Tables) -> pd.DataFrame:
-    """FEMNIST-3-groups."""
     return _grouped(tables, "femnist_3_groups", "2_4")
 
 
 def table2_5(tables: Tables) -> pd.DataFrame:
-    """Shakespeare, 31 roles."""
     return _individual(tables, "shakespeare_31", "2_5")
 
 
 def table2_6(tables: Tables) -> pd.DataFrame:
-    """Shakespeare, men and women."""
     return _grouped(tables, "shakespeare_2", "2_6")
 
 

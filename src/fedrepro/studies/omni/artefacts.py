@@ -7,12 +7,8 @@ from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, Drawn, band, figure
 from fedrepro.studies.omni.measures import ACCURACIES, square
 
-SETTINGS = {
-    "mnist_iid": "MNIST, i.i.d.",
-    "mnist_noniid": "MNIST, non-i.i.d.",
-    "fmnist_iid": "F-MNIST, i.i.d.",
-    "fmnist_noniid": "F-MNIST, non-i.i.d.",
-}
+SETTINGS = {"mnist_iid": "MNIST, i.i.d.", "mnist_noniid": "MNIST, non-i.i.d."}
+SETTINGS |= {"fmnist_iid": "F-MNIST, i.i.d.", "fmnist_noniid": "F-MNIST, non-i.i.d."}
 #: algorithm → (name, colour, line)
 METHODS = {
     "omni_fedge": ("Omni-Fedge, as written", COLOURS[0], "-"),

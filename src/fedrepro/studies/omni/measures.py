@@ -18,25 +18,21 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
     """Per run: rounds to 80, 85 and 90 %, best accuracy, and properties of ω for the methods that have it."""
     found: dict[str, list[dict[str, Any]]] = {}
 
-    def add(metric: str, run: tuple[Any, ...], value: float, round: int) -> None:
-        found.setdefault(metric, []).append({**dict(zip(RUN, run, strict=True)), "value": value, "round": round})
+    def add(run: tuple[Any, ...], round: int, values: dict[str, float]) -> None:
+        for metric, value in values.items():
+            found.setdefault(metric, []).append({**dict(zip(RUN, run, strict=True)), "value": value, "round": round})
 
     for run, frame in rows(table, "accuracy", split="test", client=-1).groupby(RUN, sort=False):
         curve = frame.set_index("round")["value"].sort_index()
-        last = int(curve.index[-1])
-        for percent in ACCURACIES:
-            add(f"rounds_to_{percent}", run, rounds_to(curve, percent / 100), last)
-        add("best_accuracy", run, float(curve.max()), last)
+        first = {f"rounds_to_{percent}": rounds_to(curve, percent / 100) for percent in ACCURACIES}
+        add(run, int(curve.index[-1]), {**first, "best_accuracy": float(curve.max())})
     sizes = rows(table, "samples", split="train").set_index(RUN)
     for run, frame in table[table["metric"].isin(["omega", "overlap", "cross_loss"])].groupby(RUN, sort=False):
         omega, losses = late(frame, "omega"), late(frame, "cross_loss")
-        last = int(frame["round"].max())
-        for metric, value in weights(omega, square(rows(frame, "overlap", round=0))).items():
-            add(metric, run, value, last)
-        add("objective", run, float((omega * losses - np.log(omega)).sum(axis=1).mean()), last)
-        mine = sizes.loc[[run]].sort_values("client")["value"].to_numpy()
-        for name, value in zip(("printed", "corrected"), deviation_terms(omega, mine), strict=True):
-            add(f"deviation_{name}", run, value, last)
+        values = weights(omega, square(rows(frame, "overlap", round=0)))
+        values["objective"] = float((omega * losses - np.log(omega)).sum(axis=1).mean())
+        printed, corrected = deviation_terms(omega, sizes.loc[[run]].sort_values("client")["value"].to_numpy())
+        add(run, int(frame["round"].max()), {**values, "deviation_printed": printed, "deviation_corrected": corrected})
     return derived_rows(found.items(), table)
 
 

@@ -93,7 +93,6 @@ def smoothness(tables: Tables) -> Drawn:
 
 def sensitivity(tables: Tables) -> Drawn:
     """Late training loss and test accuracy over each of the open settings, with the others fixed."""
-    table = tables["sensitivity"]
     panels = {
         "averaging weight σ": {"0": "average 0", "0.5": "average 50", "0.9": "base", "0.99": "average 99"},
         "clip norm C": {"1": "clip 1", "3": "clip 3", "10": "base", "30": "clip 30"},
@@ -105,7 +104,7 @@ def sensitivity(tables: Tables) -> Drawn:
     for (upper, lower), (label, settings) in zip(axes.T, panels.items(), strict=True):
         places = {setting: x for x, setting in enumerate(settings.values())}
         for ax, metric, split, colour in ((upper, "late_loss", "derived", RED), (lower, "accuracy", "test", BLUE)):
-            own = final(table, metric, split=split)
+            own = final(tables["sensitivity"], metric, split=split)
             own = own.assign(x=own["setting"].map(places)).dropna(subset="x")
             summary = band(ax, own, "x", colour=colour, marker="o", markersize=3)
             summaries.append(summary.assign(x=list(settings), setting=label, metric=metric))

@@ -22,7 +22,6 @@ KINDS = {"digits": range(10), "capitals": range(10, 36), "small letters": range(
 GROUPS = {"capital": ("digits", "capitals"), "lowercase": ("digits", "small letters"), "mixed": tuple(KINDS)}
 IMAGES, DEVICES = (800, 1000, 600), (60, 100, 40)
 MEAN = 860  # images per device, over the table's 200 devices
-
 EXAMPLES = {"emnist": {"clients": 10, "samples": 43}}
 
 
