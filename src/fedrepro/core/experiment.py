@@ -140,9 +140,14 @@ def expanded(config: Path, study: str) -> dict[str, Expanded]:
 def _loaded(study: str, found: Expanded, scale: str) -> Experiment:
     raw = found.tree.plain()
     way: list[object] = []  # to the wrong value
+
+    def remember(keys: list[object]) -> list[object]:
+        way.extend(keys)
+        return keys
+
     check_name(found.path, found.name)
     try:
-        validate(raw, "experiment", found.path, place=lambda keys: way.extend(keys) or keys)
+        validate(raw, "experiment", found.path, place=remember)
     except UserError as error:
         raise UserError(f"{found.said_in(*way)}: {str(error).removeprefix(f'{found.path}: ')}") from None
     for algorithm in raw["algorithms"]:
