@@ -1,9 +1,7 @@
-"""The communication-round loop, the only one.
+"""The communication-round loop, the only one. It advances all replicates (settings × seeds) of one algorithm together.
 
-It advances all replicates (settings × seeds) of one algorithm together. Each round samples clients, draws their
-batches, runs their updates and the server's, evaluates and logs. A replicate with numbers that are not finite is
-recorded as diverged and stops.
-"""
+Each round samples clients, draws their batches, runs their updates and the server's, evaluates and logs. A replicate
+with numbers that are not finite is recorded as diverged and stops."""
 
 import itertools
 import sys
@@ -53,7 +51,6 @@ class Progress:
 @dataclass(frozen=True)
 class Participation:
     """The clients of a round: all, or `clients` of them drawn without replacement.
-
     sampling: `weight` draws with probability p_k and averages plainly, `uniform` draws evenly and weighs by K/|S| · p_k
     (thesis, Remark 4). weights: p_k is the share of the samples (`size`) or 1/K (`uniform`).
     """

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import jsonschema
 
 SCHEMAS = ROOT / "workflow" / "schemas"
+Keys = list[Any]  # that lead to a value
 
 
 @cache
@@ -34,7 +35,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def validate(
-    value: Any, name: str | dict[str, Any], path: Path | str, at: str = "", place: Callable[[list[Any]], Any] = list
+    value: Any, name: str | dict[str, Any], path: Path | str, at: str = "", place: Callable[[Keys], Keys] = list
 ) -> None:
     """Raise a one-line UserError if `value` breaks the schema (its name, or the schema itself). `at` goes before the
     key; `place` may turn the list of keys that leads to it into a more telling one."""
