@@ -102,7 +102,7 @@ def _sd(values: Tensor) -> Tensor:
 
 
 def weighted_quantiles(draws: Tensor, weights: Tensor, at: Sequence[float] = QUANTILES) -> Tensor:
-    """Quantiles [len(at), d] of draws [S, d] with weights [S]; the distribution is linear between the steps' middles."""
+    """Quantiles [len(at), d] of draws [S, d] with weights [S]; linear between the middles of the steps."""
     values, order = draws.sort(0)
     w = weights[order]
     middle = w.cumsum(0) - w / 2  # [S, d]
