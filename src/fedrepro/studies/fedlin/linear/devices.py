@@ -102,11 +102,7 @@ def _sd(values: Tensor) -> Tensor:
 
 
 def weighted_quantiles(draws: Tensor, weights: Tensor, at: Sequence[float] = QUANTILES) -> Tensor:
-<<<<<<< HEAD
     """Quantiles [len(at), d] of draws [S, d] with weights [S], linear between the middles of the steps."""
-=======
-    """Quantiles [len(at), d] of draws [S, d] with weights [S]; linear between the middles of the steps."""
->>>>>>> 29e10fc87c032079fd2bb4fea11a0167ace9dcbe
     values, order = draws.sort(0)
     w = weights[order]
     middle = w.cumsum(0) - w / 2  # [S, d]
