@@ -8,7 +8,7 @@ from fedrepro.report.page import build_report
 from fedrepro.workflow.jobs import logged
 
 
-def main(results, experiments, folders, scale, studies, out):
+def main(results: Path, experiments: list[str], folders: list[str], scale: str, studies: list[str], out: Path) -> None:
     write_json(results / "assumed.json", assumed_settings(map(Path, experiments)))
     write_json(results / "errata.json", errata(results / "ledger.csv", [Path(folder) for folder in folders]))
     build_report(results, out, scale=scale, studies=studies)

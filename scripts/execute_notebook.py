@@ -6,7 +6,7 @@ from fedrepro.workflow.jobs import logged
 from fedrepro.workflow.run_notebook import execute_notebook
 
 
-def main(notebook, executed, page, log):
+def main(notebook: str, executed: str, page: str, log: str) -> None:
     execute_notebook(Path(notebook), Path(executed), Path(page), Path(log).with_suffix(".failed.ipynb"))
 
 

@@ -11,7 +11,15 @@ from fedrepro.files import read_json, write_atomically
 from fedrepro.workflow.jobs import logged
 
 
-def main(claims, asked, published, tables, manifests, scale, out):
+def main(
+    claims: str,
+    asked: list[str] | None,
+    published: str | None,
+    tables: list[str],
+    manifests: list[str],
+    scale: str,
+    out: str,
+) -> None:
     file = load_claims(Path(claims))
     if asked is not None:
         file["claims"] = [claim for claim in file["claims"] if claim["id"] in asked]

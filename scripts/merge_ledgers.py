@@ -6,7 +6,7 @@ from fedrepro.evidence.ledger import merge
 from fedrepro.workflow.jobs import logged
 
 
-def main(ledgers, out):
+def main(ledgers: list[str], out: str) -> None:
     merge(map(Path, ledgers), Path(out))
 
 

@@ -1,12 +1,22 @@
 """Rule render_artefact: a figure or table, its numbers and its provenance."""
 
 from pathlib import Path
+from typing import Any
 
 from fedrepro.report.rendering import render_artefact
 from fedrepro.workflow.jobs import logged
 
 
-def main(spec, scale, tables, manifests, samples, published, code, out):
+def main(
+    spec: dict[str, Any],
+    scale: str,
+    tables: list[str],
+    manifests: list[str],
+    samples: list[str],
+    published: list[str],
+    code: list[str],
+    out: str,
+) -> None:
     inputs = ([Path(p) for p in group] for group in (tables, manifests, samples))
     render_artefact(spec, scale, *inputs, Path(published[0]) if published else None, code, Path(out))
 

@@ -1,6 +1,7 @@
 """Rule train_algorithm: one algorithm on one experiment for one shard of the seeds."""
 
 from pathlib import Path
+from typing import Any
 
 from fedrepro.core.devices import pick_device
 from fedrepro.core.experiment import load_experiment
@@ -9,7 +10,19 @@ from fedrepro.workflow.jobs import logged
 from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
 
-def main(config, scale, experiment, algorithm, shard, dataset, federation, machine, code, out, checkpoints):
+def main(
+    config: str,
+    scale: str,
+    experiment: str,
+    algorithm: str,
+    shard: str,
+    dataset: str,
+    federation: str,
+    machine: dict[str, Any],
+    code: list[str],
+    out: str,
+    checkpoints: str,
+) -> None:
     chosen = load_experiment(Path(config), experiment, scale)
     inputs = Inputs(Path(dataset), Path(federation))
     machine["device"] = str(pick_device(machine["device"], print))

@@ -78,7 +78,7 @@ def test_the_smoke_scale_through_slurm_gives_the_bytes_of_a_local_run(slurm, smo
     assert {read_json(path)["cluster_job"] for path in manifests} <= set(records)
     assert {read_json(path)["cluster_job"] for path in local.results.glob("runs/**/*.json")} == {None}
     assert {path.relative_to(remote.results).parts[1] for path in manifests} == set(STUDIES)
-    assert len(records) == len(STUDIES) + 2, "a place for the data, one a study, one for the report"
+    assert len(records) == len(STUDIES) + 2, "a place for the data, one per study, one for the report"
     assert not any("gpu" in record.get("TresPerJob", "") for record in records.values())
 
     kinds = (
