@@ -99,7 +99,7 @@ if yaml.__with_libyaml__:
 _Reader: Any = _FastReader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
-class SafeYaml(_Reader):
+class SafeYaml(_Reader):  # type: ignore[misc]  # the base depends on how PyYAML was built
     """Safe YAML without the two things a config never needs: duplicate keys and aliases (which can explode)."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:

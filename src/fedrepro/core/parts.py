@@ -55,11 +55,13 @@ def usable_by(study: str, kind: str) -> list[str]:
 
 
 def algorithm(name: str) -> type[Algorithm]:
-    return _only_class(module_of("algorithms", name), "fedrepro.core.algorithm", "Algorithm")
+    found: type[Algorithm] = _only_class(module_of("algorithms", name), "fedrepro.core.algorithm", "Algorithm")
+    return found
 
 
 def model(name: str) -> type[Model]:
-    return _only_class(module_of("models", name), "fedrepro.core.model", "Model")
+    found: type[Model] = _only_class(module_of("models", name), "fedrepro.core.model", "Model")
+    return found
 
 
 def dataset(name: str) -> Any:

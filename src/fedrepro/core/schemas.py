@@ -31,7 +31,8 @@ def _validator() -> Any:
 
 @cache
 def schema(name: str) -> dict[str, Any]:
-    return json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+    found: dict[str, Any] = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+    return found
 
 
 def validate(

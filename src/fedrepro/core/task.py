@@ -103,7 +103,8 @@ class Task:
         for batch in batches.head(min(batches.steps, batches.steps_per_epoch)):
             size = len(batch.y) if batch.weight is None else batch.weight.sum()
             total, count = total + size * self.loss(w, batch), count + size
-        return total / count
+        loss: Tensor = total / count
+        return loss
 
     @torch.no_grad()
     def evaluate(self, w: Params, holdings: Holdings, clients: list[int]) -> tuple[Tensor, Tensor]:

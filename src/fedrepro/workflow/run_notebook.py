@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import papermill
@@ -24,5 +25,7 @@ def execute_notebook(notebook: Path, executed: Path, page: Path, failed: Path) -
         if executed.exists():
             shutil.copy(executed, failed)
         raise
-    exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True)
-    write_atomically(page, exporter.from_notebook_node(nbformat.read(executed, as_version=4))[0])
+    make: Any = HTMLExporter  # neither nbconvert nor nbformat is typed
+    read: Any = nbformat.read
+    exporter = make(exclude_input_prompt=True, exclude_output_prompt=True)
+    write_atomically(page, exporter.from_notebook_node(read(executed, as_version=4))[0])
