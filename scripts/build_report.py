@@ -2,15 +2,13 @@
 
 from pathlib import Path
 
-from fedrepro.evidence.assumptions import assumed_settings, errata
-from fedrepro.files import write_json
+from fedrepro.evidence.assumptions import write_registers
 from fedrepro.report.page import build_report
 from fedrepro.workflow.jobs import logged
 
 
-def main(results: Path, experiments: list[str], folders: list[str], scale: str, studies: list[str], out: Path) -> None:
-    write_json(results / "assumed.json", assumed_settings(map(Path, experiments)))
-    write_json(results / "errata.json", errata(results / "ledger.csv", [Path(folder) for folder in folders]))
+def main(results: Path, folders: list[str], scale: str, studies: list[str], out: Path) -> None:
+    write_registers(results, [Path(folder) for folder in folders])
     build_report(results, out, scale=scale, studies=studies)
 
 
@@ -18,4 +16,4 @@ if "snakemake" in globals():
     with logged(snakemake.log[0]):
         p = snakemake.params
         page = Path(snakemake.output.page)
-        main(page.parents[1], snakemake.input.experiments, p.folders, p.scale, p.studies, page)
+        main(page.parents[1], p.folders, p.scale, p.studies, page)

@@ -95,8 +95,7 @@ def _artefacts() -> Iterator[tuple[str, str]]:
 def _parts(kind: str) -> Iterator[tuple[str, str]]:
     """The parts of a kind, each with the first sentence of its module's docstring; nothing is imported."""
     for name, module in sorted(parts.modules(kind).items()):
-        source = parts.PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
-        paragraph, *_ = (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").split("\n\n")
+        paragraph, *_ = (ast.get_docstring(parts.source(module)) or "").split("\n\n")
         yield name, re.split(r"(?<=[a-z]{3}\.) (?=[A-Z])", " ".join(paragraph.split()))[0]
 
 

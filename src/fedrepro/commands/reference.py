@@ -23,9 +23,9 @@ from PIL import Image
 from fedrepro.core.experiment import load_experiments
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
-from fedrepro.evidence.assumptions import assumed_settings, errata
+from fedrepro.evidence.assumptions import write_registers
 from fedrepro.evidence.ledger import VERDICTS, merge
-from fedrepro.files import ROOT, read_json, write_atomically, write_json
+from fedrepro.files import ROOT, read_json, write_atomically
 from fedrepro.report.page import build_report
 
 REFERENCE, CONFIG = ROOT / "results" / "reference", ROOT / "config"
@@ -87,10 +87,7 @@ def build(reference: Path = REFERENCE, config: Path = CONFIG) -> None:
     ledgers = {s: reference / "ledgers" / f"{s}.csv" for s in load_studies(config)}
     there = [study for study, ledger in ledgers.items() if ledger.is_file()]
     merge([ledgers[study] for study in there], reference / "ledger.csv")
-    folders = [config / "studies" / study for study in there]
-    experiments = [path for folder in folders for path in folder.glob("experiments/*.yaml")]
-    write_json(reference / "assumed.json", assumed_settings(experiments))
-    write_json(reference / "errata.json", errata(reference / "ledger.csv", folders))
+    write_registers(reference, [config / "studies" / study for study in there])
     build_report(reference, reference / "report" / "index.html", scale="reference", studies=there, embed=False)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from fedrepro.core.expansion import Expanded, Located, expand
 from fedrepro.core.schemas import validate
-from fedrepro.core.study import check_name, load_studies, study_of
+from fedrepro.core.study import Study, check_name, load_studies, study_of
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import read_yaml, sha256_of
 
@@ -109,8 +109,8 @@ class Experiment:
 def load_experiments(config: Path, scale: str, study: str | None = None) -> dict[str, Experiment]:
     """Every experiment of all studies, or of one, at the given scale, by id."""
     _check_scale(scale)
-    studies = [study] if study else sorted(load_studies(config))
-    return {f"{s}/{e.name}": _loaded(s, e, scale) for s in studies for e in expanded(config, s).values()}
+    studies = [study_of(config, study)] if study else sorted(load_studies(config).values(), key=lambda s: s.name)
+    return {f"{s.name}/{e.name}": _loaded(s.name, e, scale) for s in studies for e in _expanded(s).values()}
 
 
 def load_experiment(config: Path, id: str, scale: str) -> Experiment:
@@ -130,7 +130,11 @@ def find_experiment(config: Path, id: str) -> Expanded:
 
 def expanded(config: Path, study: str) -> dict[str, Expanded]:
     """The experiments of a study by name, before a scale is applied."""
-    files = sorted((study_of(config, study).folder / "experiments").glob("*.yaml"))
+    return _expanded(study_of(config, study))
+
+
+def _expanded(study: Study) -> dict[str, Expanded]:
+    files = sorted((study.folder / "experiments").glob("*.yaml"))
     for path in files:
         check_name(path, path.stem.removeprefix("_"))
     return expand(files)

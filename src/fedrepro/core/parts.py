@@ -14,7 +14,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fedrepro.errors import UserError, nearest
 
@@ -55,17 +55,15 @@ def usable_by(study: str, kind: str) -> list[str]:
 
 
 def algorithm(name: str) -> type[Algorithm]:
-    found: type[Algorithm] = _only_class(module_of("algorithms", name), "fedrepro.core.algorithm", "Algorithm")
-    return found
+    return cast("type[Algorithm]", _only_class(module_of("algorithms", name), "fedrepro.core.algorithm", "Algorithm"))
 
 
 def model(name: str) -> type[Model]:
-    found: type[Model] = _only_class(module_of("models", name), "fedrepro.core.model", "Model")
-    return found
+    return cast("type[Model]", _only_class(module_of("models", name), "fedrepro.core.model", "Model"))
 
 
 def dataset(name: str) -> Any:
-    """The data set's `fedrepro.data.dataset.Entry`."""
+    """The data set's `fedrepro.data.catalogue.Entry`."""
     return importlib.import_module(module_of("datasets", name)).DATASET
 
 
@@ -77,8 +75,7 @@ def measure(study: str) -> Callable[..., Any] | None:
 
 def partition(name: str) -> Callable[..., Any]:
     """The function that deals out a data set."""
-    found: Callable[..., Any] = getattr(importlib.import_module(module_of("partitions", name)), name)
-    return found
+    return cast("Callable[..., Any]", getattr(importlib.import_module(module_of("partitions", name)), name))
 
 
 def study_module(study: str, name: str) -> str | None:
@@ -103,11 +100,16 @@ def result_modules() -> list[str]:
     return [f"fedrepro.studies.{path.parent.name}.{path.stem}" for path in found]
 
 
+def source(module: str) -> ast.Module:
+    """The syntax tree of a part's module, read without importing it."""
+    path = PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 @functools.cache
 def label(name: str) -> str:
     """A method's name as figures and tables show it: the `label` of its class, read without importing it."""
-    path = PACKAGE.parent.joinpath(*module_of("algorithms", name).split(".")).with_suffix(".py")
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = source(module_of("algorithms", name))
     for node in (line for top in tree.body if isinstance(top, ast.ClassDef) for line in top.body):
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "label":
             return str(ast.literal_eval(ast.unparse(node.value))) if node.value else name

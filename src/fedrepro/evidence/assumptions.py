@@ -1,7 +1,7 @@
 """Settings that we had to assume, and errata of the papers."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 from fedrepro.core.expansion import Located, expand
 from fedrepro.core.schemas import validate
-from fedrepro.files import read_yaml
+from fedrepro.files import read_yaml, write_json
 
 _LINE = re.compile(r"^\s*(?P<key>[\w ]+):[^#]*#.*?assumed:(?P<reason>.*)$")
 
@@ -35,6 +35,13 @@ def assumed_settings(experiments: Iterable[Path]) -> list[dict[str, str]]:
         about = {"study": study, "key": key, "value": value, "reason": reason}
         rows.append({**about, "experiments": ", ".join(names), "shown": shown})
     return rows
+
+
+def write_registers(results: Path, studies: Sequence[Path]) -> None:
+    """Write assumed.json and errata.json beside the ledger. studies: folders config/studies/<study>."""
+    experiments = [path for folder in studies for path in folder.glob("experiments/*.yaml")]
+    write_json(results / "assumed.json", assumed_settings(experiments))
+    write_json(results / "errata.json", errata(results / "ledger.csv", studies))
 
 
 class _Reasons(dict[Path, dict[tuple[int, str], str]]):

@@ -16,6 +16,7 @@ from typing import Any
 from fedrepro.core import parts
 from fedrepro.core.experiment import Experiment
 from fedrepro.core.schemas import validate
+from fedrepro.data.catalogue import CATALOGUE
 from fedrepro.errors import UserError, nearest
 from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import ROOT, sha256, sha256_of, write_atomically
@@ -24,14 +25,17 @@ _REMEMBERED = Path(".snakemake") / "fedrepro"
 
 
 def check_once(experiments: Iterable[Experiment], claims: Iterable[Path] = ()) -> None:
-    """Check experiments and claims files, unless the same config passed before with the same code."""
+    """Check experiments, claims files and the catalogue of data, unless these passed before with the same code."""
     experiments, claims = list(experiments), list(claims)
     sources = sorted((ROOT / "src" / "fedrepro").rglob("*.py"))
     code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    config = [[(e.id, e.spec) for e in experiments], [(str(path), sha256(path)) for path in claims]]
+    config = [[(e.id, e.spec) for e in experiments], [(str(path), sha256(path)) for path in [*claims, CATALOGUE]]]
     mark = _REMEMBERED / f"checked-{sha256_of([code, config])[:32]}"
     if mark.exists():
         return
+    from fedrepro.data.fetch import check_catalogue  # here: with nothing to check, nothing of it is needed
+
+    check_catalogue(CATALOGUE)
     check_all(experiments)
     for path in claims:
         load_claims(path)

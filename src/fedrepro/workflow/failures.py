@@ -42,7 +42,7 @@ def report(layout: Any, records: list[dict[str, Any]]) -> Path | None:
     write_json(results / "failures.json", records)
     if any(record["rule"] == "build_report" for record in records):
         return None
-    from fedrepro.evidence.assumptions import assumed_settings, errata
+    from fedrepro.evidence.assumptions import write_registers
     from fedrepro.evidence.ledger import merge  # here: only failed runs need them
     from fedrepro.report.page import build_report
 
@@ -50,9 +50,7 @@ def report(layout: Any, records: list[dict[str, Any]]) -> Path | None:
     ledgers = {path: path.relative_to(results / "ledgers").with_suffix("") for path in map(Path, layout.ledgers)}
     judged = [path for path, name in ledgers.items() if f"judge {name}" not in not_run and path.exists()]
     merge(judged, results / "ledger.csv")
-    write_json(results / "assumed.json", assumed_settings(map(Path, layout.experiment_files(layout.chosen_studies))))
-    folders = [layout.declared[study].folder for study in layout.chosen_studies]
-    write_json(results / "errata.json", errata(results / "ledger.csv", folders))
+    write_registers(results, [layout.declared[study].folder for study in layout.chosen_studies])
     page = Path(layout.at("report/index.html"))
     return build_report(results, page, scale=layout.scale, studies=layout.chosen_studies)
 

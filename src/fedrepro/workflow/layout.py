@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -177,7 +177,7 @@ class Layout:
         """Ids of the claims that need only an artefact's experiments."""
         study, shown = self.artefacts[artefact]["study"], set(self.artefacts[artefact]["experiments"])
         path = self.declared[study].file("claims.yaml")
-        needed = {c["id"]: {e for e, _ in quantities_of(c)} for c in load_claims(path)["claims"]} if path else {}
+        needed = _needed_by_claims(path) if path else {}
         return [claim for claim, experiments in needed.items() if experiments and experiments <= shown]
 
     def asked_claims(self, wildcards: Any) -> list[str] | None:
@@ -248,6 +248,12 @@ class Layout:
     def gpus_per_job(self) -> int:
         """1 if training runs on cuda, else 0."""
         return int(self.device == "cuda" or (self.device == "auto" and _cuda_present()))
+
+
+@cache  # reading a study's claims takes a quarter of a second, and each of its artefacts asks
+def _needed_by_claims(path: Path) -> dict[str, set[str]]:
+    """Id of each claim of a file → the experiments that it needs."""
+    return {c["id"]: {e for e, _ in quantities_of(c)} for c in load_claims(path)["claims"]}
 
 
 def _cuda_present() -> bool:

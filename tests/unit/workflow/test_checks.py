@@ -10,6 +10,7 @@ import pytest
 from fedrepro.core import parts
 from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError
+from fedrepro.files import ROOT
 from fedrepro.workflow import checks
 from fedrepro.workflow.checks import check_all, check_once, parameter_schema
 from tests.configs import experiment
@@ -162,3 +163,14 @@ def test_a_folder_that_cannot_be_written_only_costs_the_memory(monkeypatch, tmp_
     check_once([experiment()])
     check_once([experiment()])
     assert len(asked) == 2
+
+
+def test_a_catalogue_of_data_that_is_wrong_stops_a_run_before_its_jobs(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(checks, "check_all", lambda experiments: None)
+    monkeypatch.setattr(checks, "CATALOGUE", tmp_path / "datasets.yaml")
+    (tmp_path / "datasets.yaml").write_text((ROOT / "config" / "datasets.yaml").read_text())
+    check_once([experiment()])
+    (tmp_path / "datasets.yaml").write_text("thing: {licence: MIT}\n")
+    with pytest.raises(UserError, match=r"datasets\.yaml: thing: 'title' is missing"):
+        check_once([experiment()])
