@@ -29,7 +29,8 @@ def check_once(experiments: Iterable[Experiment], claims: Iterable[Path] = ()) -
     experiments, claims = list(experiments), list(claims)
     sources = sorted((ROOT / "src" / "fedrepro").rglob("*.py"))
     code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    config = [[(e.id, e.spec) for e in experiments], [(str(path), sha256(path)) for path in [*claims, CATALOGUE]]]
+    files = [(str(path), sha256(path)) for path in claims]
+    config = [[(e.id, e.spec) for e in experiments], files, sha256(CATALOGUE)]  # no absolute path: a checkout may move
     mark = _REMEMBERED / f"checked-{sha256_of([code, config])[:32]}"
     if mark.exists():
         return
