@@ -194,7 +194,7 @@ def _experiments(stem: str, paths: Mapping[str, Path], read: dict[str, Located])
     path, chain = paths[stem], _chain(stem, content, paths, "extends")
     body = content(chain[-1])
     for name in reversed(chain[:-1]):
-        body = _changed(body, content(name))
+        body = changed(body, content(name))
     files = tuple(paths[name] for name in chain)
     axes, template, single = (body.value.get(key) for key in ("for_each", "id", "only_for"))
     if axes is None:
@@ -204,21 +204,23 @@ def _experiments(stem: str, paths: Mapping[str, Path], read: dict[str, Located])
         return
     if template is None:
         raise UserError(f'{path}: for_each: needs an id, such as id: "{"_".join(f"{{{a}}}" for a in axes.value)}"')
-    number = math.prod(len(cases.value) for cases in axes.value.values())
+    number = math.prod(len(given.value) for given in axes.value.values())
     if number > MOST_EXPERIMENTS:
         raise UserError(f"{path}: for_each: {number} experiments, at most {MOST_EXPERIMENTS} are possible")
     left, names = dict(single.value) if single else {}, []
-    for chosen in itertools.product(*(_cases(axis, cases) for axis, cases in axes.value.items())):
+    for chosen in itertools.product(
+        *(cases(axis, given, (*SECTIONS, "without")) for axis, given in axes.value.items())
+    ):
         values: dict[str, Located] = {}
         mine = body
         for key, given, changes in chosen:
             if twice := values.keys() & given:
                 raise UserError(f"{changes.file}: {key}: two axes give '{min(twice)}'")
             values |= given
-            mine = _changed(mine, changes, f"{key}.")
+            mine = changed(mine, changes, f"{key}.")
         names.append(name := str(template.filled(values, "id").value))
         if name in left:
-            mine = _changed(mine, left.pop(name), f"only_for.{name}.")
+            mine = changed(mine, left.pop(name), f"only_for.{name}.")
         yield Expanded(name, path, files, _settled(mine, values, path))
     for name in left:
         raise UserError(f"{path}: only_for: '{name}' is unknown{nearest(name, names)}")
@@ -236,25 +238,28 @@ def _chain(name: str, get: Callable[[str], Located], known: Collection[str], key
     return chain
 
 
-def _cases(axis: str, cases: Located) -> Iterator[tuple[str, dict[str, Located], Located]]:
-    """(key, values, changes) of every case of an axis; the name of the case is a value, too."""
-    if isinstance(cases.value, list):
-        for item in cases.value:
-            yield f"for_each.{axis}", {axis: Located(item, str(item), cases.places)}, Located({}, "", cases.places)
+def cases(axis: str, given: Located, sections: Collection[str]) -> Iterator[tuple[str, dict[str, Located], Located]]:
+    """(key, values, changes) of every case of an axis; the name of the case is a value, too. A part of a case that is
+    one of the sections is a change."""
+    if isinstance(given.value, list):
+        for item in given.value:
+            yield f"for_each.{axis}", {axis: Located(item, str(item), given.places)}, Located({}, "", given.places)
         return
-    for name, case in cases.value.items():
+    for name, case in given.value.items():
         key = f"for_each.{axis}.{name}"
-        changes = case.only(lambda part: part in (*SECTIONS, "without"))
+        changes = case.only(lambda part: part in sections)
         values = {part: value for part, value in case.value.items() if part not in changes.value}
         for part, value in values.items():
             if value.is_block:
-                raise UserError(f"{value.file}: {key}.{part}: is no part of an experiment{nearest(part, SECTIONS)}")
+                raise UserError(
+                    f"{value.file}: {key}.{part}: is no part of an experiment or claim{nearest(part, sections)}"
+                )
             if PLACEHOLDER.search(str(value.value)):
                 raise UserError(f"{value.file}: {key}.{part}: a value cannot hold a placeholder")
         yield key, {axis: Located(name, name, case.places), **values}, changes
 
 
-def _changed(body: Located, changes: Located, at: str = "") -> Located:
+def changed(body: Located, changes: Located, at: str = "") -> Located:
     """`changes` merged over the body, after the keys that they list under `without` have been dropped."""
     for dotted in changes.value["without"].value if "without" in changes.value else ():
         body = body.without(dotted, f"{changes.file}: {at}without: '{dotted}'")

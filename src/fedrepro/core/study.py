@@ -1,9 +1,11 @@
-"""Studies, found by their folders config/studies/<study>/: study.yaml (title, authors, venue, link) and, optionally,
-experiments/, claims.yaml, published.csv, artefacts.yaml and errata.yaml. The code has no list of studies."""
+"""Studies, found by their folders config/studies/<study>/: study.yaml (title, authors, venue, link, headlines) and,
+optionally, experiments/, claims.yaml, published.csv, artefacts.yaml and errata.yaml. The code has no list of studies."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError, nearest
@@ -19,6 +21,25 @@ def check_name(path: Path, name: str, pattern: str = "[a-z][a-z0-9_]*") -> None:
 
 
 @dataclass(frozen=True)
+class Headline:
+    """What the abstract or the conclusion wants believed, and how it follows from claims."""
+
+    id: str
+    quote: str
+    place: str
+    says: str
+    claims: tuple[str, ...]  # ids or patterns of claims
+    rule: str  # all, most, any or decisive
+    decisive: str | None = None  # the claim that decides
+
+    @classmethod
+    def of(cls, id: str, raw: Mapping[str, Any]) -> "Headline":
+        texts, rule = {key: raw[key] for key in ("quote", "place", "says")}, raw["rule"]
+        decisive = None if isinstance(rule, str) else rule["decisive"]
+        return cls(id, **texts, claims=tuple(raw["claims"]), rule="decisive" if decisive else rule, decisive=decisive)
+
+
+@dataclass(frozen=True)
 class Study:
     """One paper, or one chapter, and the folder that describes it."""
 
@@ -29,6 +50,8 @@ class Study:
     venue: str
     link: str
     order: int = _LAST
+    headlines: Mapping[str, Headline] = field(default_factory=dict)
+    main: str | None = None  # the headline that is the paper's main message
 
     @property
     def paper(self) -> str:
@@ -52,7 +75,11 @@ def load_studies(config: Path) -> dict[str, Study]:
         check_name(path, name)
         raw = read_yaml(path)
         validate(raw, "study", path)
-        found.append(Study(name, path.parent, **{**raw, "authors": tuple(raw["authors"])}))
+        headlines = {id: Headline.of(id, about) for id, about in raw.get("headlines", {}).items()}
+        if headlines and raw["main"] not in headlines:
+            raise UserError(f"{path}: main: '{raw['main']}' is no headline{nearest(raw['main'], headlines)}")
+        raw |= {"authors": tuple(raw["authors"]), "headlines": headlines}
+        found.append(Study(name, path.parent, **raw))
     return {study.name: study for study in sorted(found, key=lambda study: (study.order, study.name))}
 
 

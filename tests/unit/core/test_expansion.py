@@ -213,7 +213,7 @@ def test_every_value_knows_where_it_stands(tmp_path):
         ),
         (
             'id: "{x}"\nfor_each: {x: {a: {datset: {name: b}}}}\n',
-            "a.yaml: for_each.x.a.datset: is no part of an experiment; did you mean 'dataset'?",
+            "a.yaml: for_each.x.a.datset: is not a key; did you mean 'dataset'?",
         ),
         ('id: "{x}"\nfor_each: {x: {a: {y: "{z}"}}}\n', "a.yaml: for_each.x.a.y: a value cannot hold a placeholder"),
         ('id: "{x}"\nfor_each: {x: {a: {y: 1}}, y: [2]}\n', "a.yaml: for_each.y: two axes give 'y'"),
