@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     showing = commands.add_parser("show", help="an artefact's table or picture; an experiment's settings; a claim")
     showing.add_argument("name", help="STUDY/ARTEFACT; with --config STUDY/EXPERIMENT or STUDY/CLAIM")
     showing.add_argument(
-        "--config", action="store_true", help="what an experiment or a claim comes to, and where each value stands"
+        "--config", action="store_true", help="all values of an experiment or a claim, with their places"
     )
     showing.add_argument("--scale", help="with --config: smoke, demo, workstation or paper")
     status = commands.add_parser("status", help="what is done, running, failed")

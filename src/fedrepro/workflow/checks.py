@@ -25,7 +25,7 @@ from fedrepro.files import ROOT, sha256, sha256_of, write_atomically
 _REMEMBERED = Path(".snakemake") / "fedrepro"
 
 
-def check_once(config: Path, experiments: Iterable[Experiment], studies: Iterable[Study]) -> None:
+def check_once(experiments: Iterable[Experiment], studies: Iterable[Study] = ()) -> None:
     """Check experiments, claims, headlines and the catalogue of data, unless these passed before with the same code."""
     experiments, studies = list(experiments), list(studies)
     sources = sorted((ROOT / "src" / "fedrepro").rglob("*.py"))
@@ -41,9 +41,9 @@ def check_once(config: Path, experiments: Iterable[Experiment], studies: Iterabl
 
     check_catalogue(CATALOGUE)
     check_all(experiments)
-    published = load_experiments(config, "paper")
     for study in studies:
         if path := study.file("claims.yaml"):
+            published = load_experiments(study.folder.parent.parent, "paper", study.name)
             check_claims(load_claims(path), study, published, path)
     with contextlib.suppress(OSError):  # a read-only folder costs two seconds per start
         write_atomically(mark, "")

@@ -66,7 +66,7 @@ class Layout:
         self.chosen_studies = sorted({a.split("/")[0] for a in self.chosen})
         self.studies = sorted({e.study for e in self.experiments.values()})
         self.places = PLACES[self.scale]
-        check_once(self.folder, self.experiments.values(), self.declared.values())
+        check_once(self.experiments.values(), self.declared.values())
 
     @property
     def whole_studies(self) -> list[str]:
