@@ -45,21 +45,23 @@ class ClosedForm(Algorithm):
 
     def init(self, problem: Problem, w: Params) -> State:
         holdings = problem.federation.train
+        model = problem.task.model
         whole = problem.summaries("train")  # H, b of the mean losses
+        linear = whole.linear[..., : model.targets]  # of one arm
         if self.fit == "least_squares":
             each = (holdings.full_batch(k) for k in range(len(holdings)))
-            theta = torch.stack([estimators.least_squares(b.x, b.y.view(len(b.y), w["w"].shape[1])) for b in each])
+            theta = torch.stack([estimators.least_squares(b.x, b.y.view(len(b.y), model.targets)) for b in each])
         elif self.fit == "ridge":
-            average = estimators.ridge(whole.curvature, whole.linear, self.penalty).mean(0)
+            average = estimators.ridge(whole.curvature, linear, self.penalty).mean(0)
             theta = average.expand(len(holdings), *average.shape)
         else:
-            facts, n = problem.federation.facts, torch.from_numpy(holdings.sizes).to(whole.linear)
-            gram, moment = n[:, None, None] * whole.curvature, n[:, None, None] * whole.linear
+            facts, n = problem.federation.facts, torch.from_numpy(holdings.sizes).to(linear)
+            gram, moment = n[:, None, None] * whole.curvature, n[:, None, None] * linear
             outputs = moment.shape[-1]
             omega = torch.from_numpy(facts["omega"]).to(gram).expand(outputs, *facts["omega"].shape[-2:])
             known = zip(moment.unbind(-1), omega, np.broadcast_to(facts["sigma"] ** 2, outputs).tolist(), strict=True)
             theta = torch.stack([estimators.posterior_mean(gram, *own) for own in known], dim=-1)
-        return {"like": w, "theta": theta.reshape(len(holdings), -1)}
+        return {"like": w, "theta": model.repeated(theta).reshape(len(holdings), -1)}
 
     def model(self, state: State, local: Any, client: int) -> Params:
         return state["like"].unflatten(state["theta"][max(client, 0)])
@@ -71,15 +73,16 @@ class ClosedForm(Algorithm):
                 scored = np.flatnonzero(facts.get("scored", np.ones(len(held), dtype=bool)) & (held.sizes > 0)).tolist()
                 means = {k: train.samples.y[train.of(k)].mean(0) for k in scored}
                 squares = [(held.samples.y[held.of(k)] - mean).square() for k, mean in means.items()]
-                yield from _a_rmse("a_rmse_trivial", squares, split, facts)
-        yield from estimators.parameter_errors(state["theta"], facts)
+                yield from _a_rmse("a_rmse_trivial", squares, split, problem)
+        yield from estimators.parameter_errors(state["theta"], problem)
         if "test_mean" in facts:
             squares = noise_squares(federation, np.flatnonzero(facts["scored"]).tolist())
-            yield from _a_rmse("a_rmse_floor", squares, "test", facts)
+            yield from _a_rmse("a_rmse_floor", squares, "test", problem)
 
 
-def _a_rmse(metric: str, squares: list[Tensor], split: str, facts: dict[str, np.ndarray]) -> Iterator[Metric]:
+def _a_rmse(metric: str, squares: list[Tensor], split: str, problem: Problem) -> Iterator[Metric]:
     """A-RMSE per output from the devices' squared errors, [n] or [n, S] each."""
-    errors = torch.stack([own.mean(0).sqrt().reshape(-1) for own in squares]).mean(0)
-    for name, value in zip(estimators.output_names(facts), errors.tolist(), strict=True):
+    model = problem.task.model
+    errors = model.repeated(torch.stack([own.mean(0).sqrt().reshape(-1) for own in squares]).mean(0))
+    for name, value in zip(model.names(problem.federation.facts), errors.tolist(), strict=True):
         yield Metric(metric, value, split, group=name)
