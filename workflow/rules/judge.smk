@@ -5,7 +5,6 @@ rule judge_claims:
     """One verdict per published claim of a study, or per claim that rests on one artefact."""
     input:
         unpack(LAYOUT.judging),
-        code=LAYOUT.ledger_code,
     output:
         ledger=LAYOUT.at("ledgers/{ledger}.csv"),
     log:
@@ -20,6 +19,7 @@ rule judge_claims:
         mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=20,
     params:
+        code=LAYOUT.hashed("judge_claims", LAYOUT.ledger_code),
         scale=LAYOUT.scale,
         asked=LAYOUT.asked_claims,
     message:

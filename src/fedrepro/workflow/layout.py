@@ -19,7 +19,7 @@ from fedrepro.errors import UserError
 from fedrepro.evidence.claim_files import load_claims, quantities_of
 from fedrepro.files import ROOT
 from fedrepro.workflow.checks import check_once
-from fedrepro.workflow.code_inputs import files_behind, training_files
+from fedrepro.workflow.code_inputs import code_sha256, files_behind, syntax_sha256, training_files
 
 
 class Places(NamedTuple):
@@ -209,6 +209,16 @@ class Layout:
     def study_files(self, name: str, *studies: str) -> list[str]:
         """The file of that name (`published.csv`, `errata.yaml`) of each study that has one."""
         return [path for study in studies for path in self.declared[study].files(name)]
+
+    @staticmethod
+    def hashed(script: str, code: list[str]) -> str:
+        """One hash of a script and library files, the parameter `code` of a job, which runs again if they do else."""
+        return code_sha256((f"scripts/{script}.py", *code))
+
+    @staticmethod
+    def hashes(script: str, code: list[str]) -> dict[str, str]:
+        """The hash of each file, for artefacts, which list them."""
+        return {file: syntax_sha256(file) for file in (f"scripts/{script}.py", *code)}
 
     def dataset_code(self, wildcards: Any) -> list[str]:
         name = self.datasets[wildcards.dataset]["name"]
