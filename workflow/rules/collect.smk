@@ -20,6 +20,8 @@ rule collect_metrics:
     resources:
         mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=20,
+    params:
+        divergence=LAYOUT.divergence,
     message:
         "collect {wildcards.study}/{wildcards.experiment}"
     script:

@@ -241,7 +241,7 @@ def _check_settings(case: Case, used: Sequence[Quantity], sources: Sources) -> N
     costs: dict[tuple[str, str], tuple[float, float]] = {}
     for quantity in used:
         arm = quantity["experiment"], quantity["algorithm"]
-        manifests = sources.measurements.manifests.get(arm, [])
+        manifests = sources.measurements.manifests(quantity)
         if not manifests or arm[0] not in sources.paper:
             raise Untested(f"the settings of {arm[0]}, {arm[1]} are not known: there is no manifest")
         config = manifests[0]["config"]

@@ -8,7 +8,7 @@ APART.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fedrepro.core.experiment import settings_of
+from fedrepro.core.experiment import Setting, settings_of
 from fedrepro.evidence.quantities import Quantity, fitting_settings
 
 #: settings that no claim hangs on: how many seeds, how they are run, what is logged and how it is named
@@ -39,15 +39,23 @@ def gaps(config: Spec, paper: Spec, quantity: Quantity) -> list[Gap]:
 def _arm_gaps(quantity: Quantity, has: Spec, paper: Spec) -> Iterator[Gap]:
     """Differences in the hyper-parameters of the settings that the quantity takes."""
     name, wanted = quantity["algorithm"], quantity.get("setting", "all")
-    if name not in paper or name not in has:
-        yield from [] if name not in has else [Gap(f"algorithms.{name}", name, ABSENT)]
+    arm = next((a for a in paper if a == name or name in paper[a].get("variants", {})), name)
+    if arm not in paper or arm not in has:
+        yield Gap(f"algorithms.{arm}", *("there" if arm in specs else ABSENT for specs in (has, paper)))
         return
-    ours, theirs = settings_of(name, has[name]), settings_of(name, paper[name])
+    ours, theirs = (_settings(arm, specs[arm], "" if arm == name else name) for specs in (has, paper))
     chosen = list(theirs) if wanted == "all" else fitting_settings(theirs, wanted)
-    if wanted != "all" and chosen and all(ours.get(setting) == theirs[setting] for setting in chosen):
-        return
-    if ours != theirs:
-        yield from _compared(f"algorithms.{name}", has[name], paper[name])
+    if ours != theirs and not (wanted != "all" and chosen and all(ours.get(s) == theirs[s] for s in chosen)):
+        yield from _compared(f"algorithms.{arm}", has[arm], paper[arm])
+
+
+def _settings(arm: str, spec: Spec, variant: str) -> dict[str, Setting]:
+    """The settings of an arm; of one variant, named without it."""
+    every = settings_of(arm, spec)
+    if not variant:
+        return every
+    mine = {name: setting for name, setting in every.items() if setting.variant == variant}
+    return {name.removeprefix(variant).removeprefix(","): setting for name, setting in mine.items()}
 
 
 def _compared(key: str, has: Any, wants: Any) -> Iterator[Gap]:

@@ -91,20 +91,18 @@ class Sample:
             return cls(float(x[0]) if n else math.nan, math.nan, 0, n, x)
         if np.ptp(x) <= ROUNDING * np.max(np.abs(x)):
             return cls(float(np.median(x)), 0.0, n - 1, n, x)
-        return cls(float(np.mean(x)), float(np.std(x, ddof=1)) / math.sqrt(n), n - 1, n, x)
+        with np.errstate(over="ignore"):  # of numbers beyond 1e154 the spread is infinite
+            return cls(float(np.mean(x)), float(np.std(x, ddof=1)) / math.sqrt(n), n - 1, n, x)
 
     def with_spread(self, s: float, df: float) -> "Sample":
         """The same mean with a borrowed standard deviation: se = s/√n."""
         return Sample(self.mean, s / math.sqrt(self.seeds), df, self.seeds)
 
     def against(self, se: float, runs: float) -> "Sample":
-        """The sample as its difference from a printed mean with standard error `se` over `runs` runs: the variances add
-        up, and Welch's df = (a + b)² / (a²/df + b²/(r − 1)) with a = se², b that of the print."""
-        a, b = self.se**2, se**2
-        if b == 0 or not math.isfinite(b):
+        """The sample as its difference from a printed mean with standard error `se` over `runs` runs, by Welch."""
+        if se == 0 or not math.isfinite(se):
             return self
-        df = (a + b) ** 2 / (a**2 / self.df + b**2 / (runs - 1))
-        return Sample(self.mean, math.sqrt(a + b), df, self.seeds, self.x)
+        return Sample(self.mean, *welch(self.se, self.df, se, runs), self.seeds, self.x)
 
     @property
     def low(self) -> float:
@@ -140,6 +138,14 @@ class Sample:
 
     def flip_below(self, limit: float, closed: bool = False) -> float:
         return _flipped(self.x, limit, -1, closed)
+
+
+def welch(se: float, df: float, other: float, runs: float) -> tuple[float, float]:
+    """Standard error and degrees of freedom of a difference of means: √(a + b) and (a + b)² / (a²/df + b²/(runs − 1)),
+    with a = se² and b = other²."""
+    total = math.hypot(se, other)
+    share = (other / total) ** 2 if total else 0.0
+    return total, 1 / ((1 - share) ** 2 / df + share**2 / (runs - 1))
 
 
 def p_two_sided(sample: Sample, value: float) -> float:

@@ -39,7 +39,6 @@ COLUMNS = [
     *("data", "scale", "seeds", "reading", "next"),
 ]
 NUMBER_COLUMNS = ["claim", "reading", "quantity", "seed", "value", "diverged"]
-OTHERS = ("readings", "headlines", "numbers")  # tables beside the ledger
 
 
 @dataclass(frozen=True)
@@ -155,11 +154,13 @@ def _row(claim: Claim, case: Case, families: Mapping[str, Mapping[str, float]], 
 
 def _stability(verdict: str, readings: Mapping[str, str]) -> str:
     """Whether the other readings have the verdict of the main one."""
-    flips = [f"{name} → {other}" for name, other in readings.items() if other != verdict]
+    flips = [f"{name} → {other}" for name, other in readings.items() if other not in (verdict, NOT_TESTED)]
     if flips:
         return f"flips: {'; '.join(flips)}"
-    many = f"{len(readings)} other reading{'s' * (len(readings) != 1)}"
-    return f"stable over {many}" if readings else ""
+    untested = sum(other == NOT_TESTED for other in readings.values())
+    same = 0 if verdict == NOT_TESTED else len(readings) - untested
+    stable = f"stable over {same} other reading{'s' * (same != 1)}" if same else ""
+    return ", ".join(filter(None, [stable, f"{untested} other not tested" if untested else ""]))
 
 
 def _plan(cases: Mapping[str, Case], rows: Sequence[dict[str, Any]], run: Collection[str]) -> None:
@@ -182,7 +183,7 @@ def _plan(cases: Mapping[str, Case], rows: Sequence[dict[str, Any]], run: Collec
 
 def _more_seeds(case: Case, waiting: int) -> str:
     """`12 more seeds, about 3 min`: for 80 % power, with α shared by the family's undecided claims."""
-    wanted = case.plan.seeds(ALPHA / max(1, waiting), max(FEWEST, case.seeds + 1)) if case.plan else FEWEST
+    wanted = case.plan.seeds(ALPHA / max(1, waiting), case.seeds) if case.plan else FEWEST
     if wanted is None:
         return "no feasible number of seeds"
     more = max(1, wanted - case.seeds)

@@ -2,8 +2,9 @@
 
 Power of a one-sided test at α/2: P(t'(df, δ) > t(1 − α/2, df)), t' noncentral with δ = effect/se, se² = s²/n plus that
 of a printed mean. Of two one-sided tests (a printed value): at least 2·power − 1. s is the spread seen; the effect is
-the margin or tolerance where there is one, else the distance from the limit that was seen. Within a family, α is
-divided by the number of its claims that are still undecided, which is what Holm's correction leaves of it.
+the margin or tolerance where there is one; without one, or where the seeds had that power already, it is the distance
+from the nearest limit that was seen. Within a family, α is divided by the number of its claims that are still
+undecided, which is what Holm's correction leaves of it.
 
 Times are those of the manifests: seconds per seed of the same experiment and algorithm. To a larger setting they are
 scaled by the arithmetic: rounds, local epochs × samples or local steps × clients, and the square of a network's width.
@@ -11,13 +12,14 @@ scaled by the arithmetic: rounds, local epochs × samples or local steps × clie
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scipy import special
 
 from fedrepro.evidence.decisive import Gap
-from fedrepro.evidence.intervals import ALPHA
+from fedrepro.evidence.intervals import ALPHA, welch
+from fedrepro.evidence.verdicts import FEWEST
 
 POWER = 0.8
 MOST_SEEDS = 10_000
@@ -27,29 +29,33 @@ UNITS = (("h", 3600.0, 5400.0), ("min", 60.0, 90.0), ("s", 1.0, 0.0))  # unit, s
 
 @dataclass(frozen=True)
 class Plan:
-    """What decides a claim: the effect to be shown, the spread over seeds, the printed standard error and its runs.
-    `both`: two one-sided tests."""
+    """What decides a claim: the effect to be shown, the spread over seeds, the printed standard error and its runs;
+    `seen`: the distance from the nearest verdict's limits that was seen. `both`: two one-sided tests."""
 
     effect: float
     s: float
+    seen: float = 0.0
     printed_se: float = 0.0
     printed_runs: float = math.inf
     both: bool = False
 
     def power(self, n: int, alpha: float = ALPHA) -> float:
-        """Of `n` seeds."""
-        a, b = self.s**2 / n, self.printed_se**2
-        if a + b == 0:
-            return float(self.effect > 0)
-        df, shift = (a + b) ** 2 / (a**2 / (n - 1) + b**2 / (self.printed_runs - 1)), self.effect / math.sqrt(a + b)
-        if shift > CERTAIN:
+        """Of `n` seeds, for the effect."""
+        se, df = welch(self.s / math.sqrt(n), n - 1, self.printed_se, self.printed_runs)
+        if self.effect > CERTAIN * se:
             return 1.0
+        if se == 0:
+            return 0.0
+        shift = self.effect / se
         one = 1 - float(special.nctdtr(df, shift, special.stdtrit(df, 1 - alpha / 2)))
         return max(0.0, 2 * one - 1) if self.both else one
 
-    def seeds(self, alpha: float = ALPHA, fewest: int = 3) -> int | None:
-        """The smallest number of seeds, at least `fewest`, with 80 % power; None above MOST_SEEDS."""
-        low, high = fewest, fewest
+    def seeds(self, alpha: float = ALPHA, have: int = 0) -> int | None:
+        """The smallest number of seeds, more than `have`, with 80 % power; None above MOST_SEEDS. Where `have` seeds
+        have that power for the effect already, the truth lies nearer a limit, and the distance seen counts."""
+        low = high = max(FEWEST, have + 1)
+        if have >= FEWEST and self.power(have, alpha) >= POWER:
+            return replace(self, effect=self.seen, both=False).seeds(alpha, have) if self.seen != self.effect else low
         while self.power(high, alpha) < POWER:
             low, high = high + 1, 2 * high
             if low > MOST_SEEDS:

@@ -7,23 +7,21 @@ group; `max` and `min` cover all settings by default, as worst cases. `seconds` 
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fedrepro.core.metrics import rank_correlation
 from fedrepro.errors import nearest
+from fedrepro.evidence.arms import Arm, arms_of
 from fedrepro.evidence.intervals import Numbers
 
-RUN = ["setting", "seed"]
 NONE = {"group": "", "client": -1}
 # The clients are the whole population, hence ddof 0.
-REDUCE: dict[str, Any] = {n: n for n in ("mean", "median", "max", "min")} | {"std": lambda x: x.std(ddof=0)}
+REDUCE: dict[str, Any] = {"mean": np.mean, "median": np.median, "max": np.max, "min": np.min, "std": np.std}
 MIN_TREND_POINTS = 3
-TEXTS = ("setting", "metric", "split", "group", "data")  # compared often: as categories
 Quantity = dict[str, Any]
 Manifest = Mapping[str, Any]
 
@@ -44,7 +42,6 @@ class Measured:
     absent: int
     lost: tuple[int, ...]
     data: frozenset[str]
-    settings: frozenset[str]
 
     def losses(self, of: str = "") -> str:
         """Text on what is left out, to append to a reason; `of` names the method."""
@@ -55,45 +52,17 @@ class Measured:
         return words + f"; {self.absent} of {self.seeds} seeds{of} without a value" * bool(self.absent)
 
 
-class _Arm:
-    """The rows of one algorithm of a table, cut by metric once."""
-
-    def __init__(self, rows: pd.DataFrame, manifests: Iterable[Manifest]):
-        kept = rows[[*TEXTS, "seed", "round", "client", "value", "diverged"]]
-        self.rows = kept.astype(dict.fromkeys(TEXTS, "category"))
-        self.runs = self.rows.groupby(RUN, observed=True)["diverged"].any().reset_index().astype({"setting": str})
-        self.data = frozenset(self.rows["data"].unique())
-        self.metrics = [*self.rows["metric"].unique()]
-        self._of = self.rows.groupby("metric", observed=True).indices
-        self._manifests = manifests
-
-    def of(self, metric: str) -> pd.DataFrame | None:
-        if metric == "seconds":
-            return self._seconds()
-        return self.rows.iloc[self._of[metric]] if metric in self._of else None
-
-    def _seconds(self) -> pd.DataFrame | None:
-        """The time of every run: that of its job, divided evenly among its runs."""
-        found = []
-        for manifest in self._manifests:
-            runs = self.runs[self.runs["seed"].isin(manifest["seeds"])]
-            found.append(runs.assign(value=manifest["seconds"] / max(1, len(runs))))
-        if not found:
-            return None
-        return pd.concat(found).assign(metric="seconds", split="", group="", client=-1, round=0)
-
-
 class Measurements:
     """The tables of a study, each cut by algorithm and metric once, and every quantity measured once. tables: tidy
     tables by experiment; manifests: of all their runs."""
 
     def __init__(self, study: str, tables: Mapping[str, pd.DataFrame], manifests: Iterable[Manifest] = ()):
         self.study, self.tables = study, tables
-        self.manifests: dict[tuple[str, str], list[Manifest]] = {}
+        self._manifests: dict[str, list[Manifest]] = {}
         for manifest in manifests:
             experiment = manifest["experiment"].partition("/")[2]
-            self.manifests.setdefault((experiment, manifest["algorithm"]), []).append(manifest)
-        self._arms: dict[str, dict[str, Any]] = {}
+            self._manifests.setdefault(experiment, []).append(manifest)
+        self._arms: dict[str, dict[str, Arm]] = {}
         self._known: dict[str, Measured | Untested] = {}
 
     def of(self, quantity: Quantity) -> Measured:
@@ -109,78 +78,136 @@ class Measurements:
             raise found
         return found
 
-    def _arm(self, quantity: Quantity) -> _Arm:
+    def manifests(self, quantity: Quantity) -> list[Manifest]:
+        """Of the runs behind a quantity, whose algorithm may be a variant: measures may name rows by it."""
+        mine, name = self._manifests.get(quantity["experiment"], []), quantity["algorithm"]
+        own = [manifest for manifest in mine if manifest["algorithm"] == name]
+        return own or [m for m in mine if any(of["variant"] == name for of in m["settings"].values())]
+
+    def _arm(self, quantity: Quantity) -> Arm:
         name, algorithm = quantity["experiment"], quantity["algorithm"]
         if name not in self.tables:
             known = [f"{self.study}/{table}" for table in self.tables]
             raise Untested(f"there is no table {self.study}/{name}{near(f'{self.study}/{name}', known)}")
-        table = self.tables[name]
         if name not in self._arms:
-            self._arms[name] = dict(table.groupby("algorithm", observed=True).indices)
+            self._arms[name] = arms_of(self.tables[name])
         arms = self._arms[name]
         if algorithm not in arms:
             raise Untested(f"algorithm '{algorithm}' is not in {self.study}/{name}{near(algorithm, arms)}")
-        if not isinstance(arms[algorithm], _Arm):
-            arms[algorithm] = _Arm(table.iloc[arms[algorithm]], self.manifests.get((name, algorithm), ()))
-        return arms[algorithm]  # type: ignore[no-any-return]
+        if quantity["metric"] == "seconds" and "seconds" not in arms[algorithm].metrics:
+            own = [manifest for manifest in self.manifests(quantity) if manifest["algorithm"] == algorithm]
+            if own:
+                arms[algorithm] = arms[algorithm].with_metric("seconds", _seconds(arms[algorithm], own))
+        return arms[algorithm]
 
 
-def measure(arm: _Arm, key: str, quantity: Quantity) -> Measured:
+def _seconds(arm: Arm, manifests: Iterable[Manifest]) -> Numbers:
+    """The time of every run: that of its job, divided evenly among its runs."""
+    found = np.full(len(arm.of_run["seed"]), np.nan)
+    for manifest in manifests:
+        mine = np.isin(arm.of_run["seed"], manifest["seeds"])
+        found[mine] = manifest["seconds"] / max(1, mine.sum())
+    return found
+
+
+def measure(arm: Arm, key: str, quantity: Quantity) -> Measured:
     """One number per seed: its reduced rows or, with `along`, their rank correlation with that setting or round."""
     along, wanted = quantity.get("along"), quantity.get("setting", "all")
-    settings = list(arm.runs["setting"].unique())
-    chosen = settings if wanted == "all" else _fitting(settings, wanted, key)
+    chosen = arm.settings if wanted == "all" else _fitting(arm.settings, wanted, key)
     positions = _positions(chosen, along, key) if along and along != "round" else {}
     others = {tuple(p for p in setting.split(",") if p.partition("=")[0] != along) for setting in chosen}
     if len(others) > 1 and quantity.get("setting") != "all" and quantity.get("reduce") not in ("max", "min"):
         raise Untested(f"the claim must say which setting: {key} has {_listed(chosen)}")
-    runs = arm.runs[arm.runs["setting"].isin(chosen)]
-    seeds, used = runs["seed"].nunique(), frozenset(chosen)
-    flagged = set(runs.loc[runs["diverged"], RUN].itertuples(index=False, name=None))
-    if len(flagged) == len(runs):
-        lost = tuple(sorted(runs["seed"].unique()))
-        return Measured(pd.Series(dtype=float), seeds, len(runs), len(runs), 0, lost, arm.data, used)
+    taken, gone = arm.runs_of(chosen), arm.of_run["diverged"].copy()
+    if not gone[taken].all():
+        rows = _rows(arm, key, quantity, taken)
+        gone[arm.run[rows][~np.isfinite(arm.columns["value"][rows])]] = True
+        rows = rows[~gone[arm.run[rows]]]
+        values = _values(arm, rows, quantity, positions, key, bool(gone[taken].any()))
+    else:
+        values = pd.Series(dtype=float)
+    seeds = {kind: set(arm.of_run["seed"][taken & runs].tolist()) for kind, runs in (("lost", gone), ("sound", ~gone))}
+    return Measured(
+        values=values,
+        seeds=len(seeds["lost"] | seeds["sound"]),
+        runs=int(taken.sum()),
+        diverged=int((taken & gone).sum()),
+        absent=len(seeds["sound"] - set(values.index)),
+        lost=tuple(sorted(seeds["lost"] - set(values.index))),
+        data=arm.data,
+    )
 
-    rows = arm.of(quantity["metric"])
-    rows = rows if rows is None or len(chosen) == len(settings) else rows[rows["setting"].isin(chosen)]
-    if rows is None or rows.empty:
-        metric = quantity["metric"]
+
+def _rows(arm: Arm, key: str, quantity: Quantity, taken: Numbers) -> Numbers:
+    """The rows that a quantity selects, of the runs taken."""
+    metric, rows = quantity["metric"], arm.metrics.get(quantity["metric"], np.empty(0, dtype=int))
+    rows = rows[taken[arm.run[rows]]]
+    if not len(rows):
         raise Untested(f"metric '{metric}' is not in {key}{near(metric, arm.metrics)}")
     for column in ("split", "group", "client"):
-        # Splits are never averaged; clients and groups may be, but not mixed with the overall rows.
-        alike = NONE.get(column, rows[column].iloc[0])
         if column in quantity:
-            rows = _keep(rows, column, quantity[column], key)
-        elif (rows[column] == alike).nunique() > 1:
-            raise Untested(f"the claim must say which {column}: {key} has {_listed(rows[column].unique())}")
+            wanted = quantity[column]
+            every = column in NONE and wanted == "all"
+            kept = rows[~arm.equal(column, NONE[column], rows) if every else arm.equal(column, wanted, rows)]
+            if not len(kept):
+                raise Untested(f"{column} '{wanted}' is not in {key}{near(wanted, arm.values(column, rows))}")
+            rows = kept
+            continue
+        # Splits are never averaged; clients and groups may be, but not mixed with the overall rows.
+        values = arm.values(column, rows)
+        if len(values) > 1 and NONE.get(column, values[0]) in values:
+            raise Untested(f"the claim must say which {column}: {key} has {_listed(values)}")
+    return rows if quantity.get("along") == "round" else _of_round(arm, rows, quantity.get("round", "last"), key)
+
+
+def _of_round(arm: Arm, rows: Numbers, which: str | int, key: str) -> Numbers:
+    """The rows of one round (`last` and `first` are per run) or of all rounds."""
+    if which == "all":
+        return rows
+    at, run = arm.columns["round"][rows], arm.run[rows]
+    chosen: Any = which
+    if which in ("last", "first"):
+        ends = np.full(len(arm.of_run["seed"]), -1 if which == "last" else np.iinfo(np.int64).max)
+        (np.maximum if which == "last" else np.minimum).at(ends, run, at)
+        chosen = ends[run]
+    if not (kept := at == chosen).any():
+        raise Untested(f"round {which} is not in {key}, whose last is {at.max()}")
+    return np.asarray(rows[kept])
+
+
+def _values(
+    arm: Arm, rows: Numbers, quantity: Quantity, positions: Mapping[str, float], key: str, diverged: bool
+) -> pd.Series:
+    """The rows' values, reduced per seed; or the rank correlation of those reduced per seed and place along."""
+    seed, value, reduce = arm.columns["seed"][rows], arm.columns["value"][rows], REDUCE[quantity.get("reduce", "mean")]
+    along = quantity.get("along")
+    if not along:
+        return pd.Series({s: reduce(value[own]) for s, own in _grouped(seed)}, dtype=float)
+    at = arm.columns["round"][rows]
     if along != "round":
-        rows = _keep_round(rows, quantity.get("round", "last"), key)
-    infinite = rows[~np.isfinite(rows["value"])]
-    diverged = flagged | {
-        (str(setting), seed) for setting, seed in zip(infinite["setting"], infinite["seed"], strict=True)
-    }
-    if diverged:
-        gone = [(str(s), seed) in diverged for s, seed in zip(rows["setting"], rows["seed"], strict=True)]
-        rows = rows[~np.array(gone)]
-    sound = {seed for setting, seed in runs[RUN].itertuples(index=False, name=None) if (setting, seed) not in diverged}
-
-    reduce = REDUCE[quantity.get("reduce", "mean")]
-    if along:
-        at = rows["round"] if along == "round" else rows["setting"].astype(str).map(positions)
-        values = _correlations(rows.assign(along=at), along, reduce, key, bool(diverged))
-    else:
-        values = rows.groupby("seed")["value"].agg(reduce)
-    absent, lost = len(sound - set(values.index)), tuple(sorted({s for _, s in diverged} - set(values.index)))
-    return Measured(values, seeds, len(runs), len(diverged), absent, lost, arm.data, used)
-
-
-def _correlations(rows: pd.DataFrame, along: str, reduce: Any, key: str, diverged: bool) -> pd.Series:
-    """Per seed, the rank correlation of its reduced values with `along`."""
-    points = rows.groupby(["seed", "along"])["value"].agg(reduce).reset_index("along")
-    curves = {seed: own for seed, own in points.groupby("seed") if len(own) >= MIN_TREND_POINTS}
+        at = np.array([positions.get(name, np.nan) for name in arm.names["setting"]])[arm.columns["setting"][rows]]
+    curves = {}
+    for s, own in _grouped(seed):
+        points = {place: reduce(value[own][there]) for place, there in _grouped(at[own])}
+        if len(points) >= MIN_TREND_POINTS:
+            curves[s] = _rank_correlation(np.array(list(points)), np.array(list(points.values())))
     if not curves and not diverged:
         raise Untested(f"a trend needs {MIN_TREND_POINTS} values of '{along}', {key} has fewer")
-    return pd.Series({s: rank_correlation(own["along"], own["value"]) for s, own in curves.items()}, dtype=float)
+    return pd.Series(curves, dtype=float)
+
+
+def _grouped(keys: Numbers) -> Iterator[tuple[Any, Numbers]]:
+    """(key, where it is), upwards."""
+    order = np.argsort(keys, kind="stable")
+    found, starts = np.unique(keys[order], return_index=True)
+    yield from zip(found.tolist(), np.split(order, starts[1:]), strict=True) if len(found) else ()
+
+
+def _rank_correlation(x: Numbers, y: Numbers) -> float:
+    """Spearman's ρ: the correlation of the ranks, ties sharing theirs; 0 if either is constant."""
+    a, b = (pd.Series(v).rank().to_numpy() - (len(v) + 1) / 2 for v in (x, y))
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size else 0.0
 
 
 def near(name: object, candidates: Iterable[str]) -> str:
@@ -195,15 +222,6 @@ def _listed(found: Iterable[Any]) -> str:
     return ", ".join(values[:4]) + ", …" * (len(values) > 4)
 
 
-def _keep(rows: pd.DataFrame, column: str, wanted: object, key: str) -> pd.DataFrame:
-    """The rows whose column is `wanted` (`all`: any single client or group)."""
-    every = column in NONE and wanted == "all"
-    kept = rows[rows[column] != NONE[column]] if every else rows[rows[column] == wanted]
-    if kept.empty:
-        raise Untested(f"{column} '{wanted}' is not in {key}{near(wanted, rows[column].unique())}")
-    return kept
-
-
 def _fitting(settings: Sequence[str], wanted: str, key: str) -> list[str]:
     """The setting `wanted`, else all settings that contain its pairs."""
     if not (fitting := fitting_settings(settings, wanted)):
@@ -215,18 +233,6 @@ def fitting_settings(settings: Iterable[str], wanted: str) -> list[str]:
     """The setting `wanted`, else all settings that contain its pairs, else none."""
     settings, pairs = list(settings), set(wanted.split(","))
     return [s for s in settings if s == wanted] or [s for s in settings if pairs <= set(s.split(","))]
-
-
-def _keep_round(rows: pd.DataFrame, which: str | int, key: str) -> pd.DataFrame:
-    """The rows of one round (`last` and `first` are per run) or of all rounds."""
-    if which == "all" or (which in ("last", "first") and rows["round"].nunique() == 1):
-        return rows
-    ends = {"last": "max", "first": "min"}
-    chosen = rows.groupby(RUN, observed=True)["round"].transform(ends[str(which)]) if which in ends else which
-    kept = rows[rows["round"] == chosen]
-    if kept.empty:
-        raise Untested(f"round {which} is not in {key}, whose last is {rows['round'].max()}")
-    return kept
 
 
 def _positions(settings: Iterable[str], along: str, key: str) -> dict[str, float]:

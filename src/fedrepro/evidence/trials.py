@@ -64,8 +64,10 @@ class Trial:
         return f"{self.what}mean {float(self.shown(sample.mean)):.4g}{span}{many}{self.scale}"
 
     def plan(self, s: float, mean: float) -> Plan:
-        effect = abs(mean - self.limit) if self.effect is None else self.effect
-        return Plan(effect, s, self.se, self.runs, self.both)
+        """What more seeds would have to show."""
+        seen = max(0.0, *(outcome.distance(mean) for outcome in self.outcomes))
+        effect, both = (seen, False) if self.effect is None else (self.effect, self.both)
+        return Plan(effect, s, seen, self.se, self.runs, both)
 
 
 def quantities(spec: Spec) -> list[tuple[str, Quantity]]:
@@ -138,8 +140,8 @@ def _value(spec: Spec, x: Numbers, stated: Stated, transforms: Mapping[str, str]
 
 
 def _ordering(spec: Spec, better: Numbers, worse: Numbers, printed: Printed) -> Trial:
-    """d = better − worse (higher) or worse − better (lower), margin m; on the log scale d is the log ratio, and a margin
-    that is the share r of `worse` is log(1 + r) (higher) or −log(1 − r) (lower)."""
+    """d = better − worse (higher) or worse − better (lower). On the log scale d is the log ratio, and a margin that is
+    the share r of `worse` is log(1 + r) (higher) or −log(1 − r) (lower)."""
     higher = spec["by"] == "higher"
     plain = difference(better, worse) if higher else difference(worse, better)
     mean = float(np.mean(worse)) if len(worse) else 0.0

@@ -43,6 +43,10 @@ class Outcome(NamedTuple):
     def p(self, sample: Sample) -> float:
         return max(condition.p(sample) for condition in self.conditions)
 
+    def distance(self, mean: float) -> float:
+        """How far a mean lies on the right side of all limits; negative where it does not."""
+        return min((mean - c.limit) * (1 if c.side == "above" else -1) for c in self.conditions)
+
     def p_flip(self, sample: Sample) -> float:
         return max(condition.p_flip(sample) for condition in self.conditions)
 
