@@ -21,6 +21,7 @@ rule collect_metrics:
         runtime=20,
     params:
         code=lambda w: LAYOUT.hashed("collect_metrics", LAYOUT.measures_code(w.study)),
+        divergence=LAYOUT.divergence,
     message:
         "collect {wildcards.study}/{wildcards.experiment}"
     script:

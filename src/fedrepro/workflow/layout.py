@@ -21,6 +21,8 @@ from fedrepro.files import ROOT
 from fedrepro.workflow.checks import check_once
 from fedrepro.workflow.code_inputs import code_sha256, files_behind, syntax_sha256, training_files
 
+OTHERS = ("readings", "headlines", "numbers")  # tables that judging makes beside a ledger
+
 
 class Places(NamedTuple):
     """Jobs that share a place in a cluster's queue (snakemake's groups, without effect on one machine): short ones that
@@ -53,6 +55,7 @@ class Layout:
         self.data, self.data_dir = config["data"], config["data_dir"]
         self.data_folders = data_folders(self.data_dir)
         self.device, self.strategy = config["device"], config["strategy"]
+        self._divergence = config.get("divergence", {})
         self.folder = Path(config["config"])
         if not self.folder.is_dir():
             raise UserError(f"config: folder '{self.folder}' does not exist")
@@ -138,6 +141,10 @@ class Layout:
             "federation": self.at(f"federations/{e.federation_id}/{wildcards.shard}.npz"),
         }
 
+    def divergence(self, wildcards: Any) -> dict[str, float]:
+        """Metric → the multiple of its start beyond which a run has diverged; the experiment's own go before."""
+        return {**self._divergence, **self.experiment(wildcards).spec.get("divergence", {})}
+
     def runs(self, wildcards: Any, suffix: str) -> list[str]:
         return self._run_files(self.experiment(wildcards), suffix)
 
@@ -167,11 +174,18 @@ class Layout:
         mine = [e for e in self.experiments.values() if e.study == study]
         mine = self._experiments_of(wildcards.ledger, "experiments") if artefact else mine
         return {
+            "study": self.study_files("study.yaml", study),
             "claims": self.study_files("claims.yaml", study),
             "published": self.study_files("published.csv", study),
             "tables": [self.at(f"tables/{e.id}.parquet") for e in mine],
             "manifests": [f for e in mine for f in self._run_files(e, "json")],
+            "experiments": self.experiment_files([study]),  # for the published settings
         }
+
+    @property
+    def judged(self) -> dict[str, str]:
+        """The tables that judging makes: of one ledger."""
+        return {"ledger": self.at("ledgers/{ledger}.csv")} | {o: self.at(f"{o}/{{ledger}}.csv") for o in OTHERS}
 
     def resting_on(self, artefact: str) -> list[str]:
         """Ids of the claims that need only an artefact's experiments."""
