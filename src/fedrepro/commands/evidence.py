@@ -7,6 +7,7 @@ data is prepared here first. Of the runs that are cheap a random sample is train
 count like own ones; their manifests say where they come from, and so does the ledger.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -49,6 +50,16 @@ class Run(NamedTuple):
         return f"runs/{self}.{suffix}"
 
 
+def main(way: str, archive: Path, results: Path, chosen: Sequence[str], sample: int, data_dir: str | None) -> list[str]:
+    """Export or import, from anywhere. Results inside the checkout are named as the workflow does."""
+    archive, results = archive.resolve(), results.resolve()
+    data_dir = str(Path(data_dir).resolve()) if data_dir else None
+    with contextlib.chdir(ROOT):
+        results = results.relative_to(ROOT) if results.is_relative_to(ROOT) else results
+        lines = export(results, archive, chosen) if way == "export" else import_(archive, results, sample, data_dir)
+        return list(lines)
+
+
 def export(results: Path, archive: Path, chosen: Sequence[str] = ()) -> Iterator[str]:
     """Write the finished runs of a results folder (of studies or experiments, all if none are chosen)."""
     layout = _layout(results)
@@ -61,14 +72,13 @@ def export(results: Path, archive: Path, chosen: Sequence[str] = ()) -> Iterator
     found = [job for job in wanted if all((results / job.file(suffix)).is_file() for suffix in ("json", "parquet"))]
     current = [job for job in found if not _stale(job, read_json(results / job.file("json")), layout)]
     if not current:
-        raise UserError(
-            f"{results}: has no finished run of today's settings and code among the {len(wanted)} asked for"
-        )
+        raise UserError(f"{results}: of {len(wanted)} runs none is finished with today's settings and code")
     paths = sorted(job.file(suffix) for job in current for suffix in ("json", "parquet"))
     listing = {"format": FORMAT, "scale": layout.scale, "files": {path: sha256(results / path) for path in paths}}
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in [(LISTING, _text(listing)), *((path, (results / path).read_bytes()) for path in paths)]:
+        whole = {LISTING: _text(listing).encode(), **{path: (results / path).read_bytes() for path in paths}}
+        for name, content in whole.items():
             file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)  # no times: same runs, same bytes
     write_atomically(archive, written.getvalue())
     yield f"{archive}: {len(current)} runs of scale {layout.scale}, {len(written.getvalue()) / 1e6:.1f} MB"
@@ -144,7 +154,7 @@ def _layout(results: Path, data_dir: str | None = None) -> Any:
     if results.name not in SCALES:
         raise UserError(f"{results}: is not the results of a scale ({', '.join(SCALES)})")
     config = {**read_yaml(ROOT / "config" / "config.yaml"), "scale": results.name, "results": str(results.parent)}
-    return Layout({**config, "config": str(ROOT / "config"), **({"data_dir": data_dir} if data_dir else {})})
+    return Layout({**config, "config": "config", **({"data_dir": data_dir} if data_dir else {})})
 
 
 def _foreign(job: Run, manifest: Mapping[str, Any]) -> str:
