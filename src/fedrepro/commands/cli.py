@@ -77,12 +77,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _evidence(given: argparse.Namespace) -> Iterable[str]:
+def _evidence(given: argparse.Namespace) -> Iterator[str]:
     from fedrepro.commands import evidence  # here: other commands start faster without
 
     if given.folder is None:
         raise UserError("--in is needed: the results folder to export from or import into, such as results/workstation")
-    return evidence.main(given.way, given.archive, given.folder, given.names, given.sample, given.data_dir)
+    yield from evidence.main(given.way, given.archive, given.folder, given.names, given.sample, given.data_dir)
 
 
 def list_all(what: str | None) -> Iterator[str]:
