@@ -43,7 +43,13 @@ def main(arguments: list[str] | None = None) -> int:
     status.add_argument("study", nargs="*")
     chain = commands.add_parser("why", help="the chain from a claim to the data")
     chain.add_argument("claim", help="STUDY/CLAIM, as in the ledger")
-    for command in (showing, status, chain):
+    parcel = commands.add_parser("evidence", help="finished runs as an archive: export it, import one")
+    parcel.add_argument("way", choices=["export", "import"])
+    parcel.add_argument("archive", type=Path)
+    parcel.add_argument("names", nargs="*", help="export: studies or STUDY/EXPERIMENTs (all if none)")
+    parcel.add_argument("--sample", type=int, default=1, help="import: cheap runs that are trained again")
+    parcel.add_argument("--data-dir", help="import: folder of real data")
+    for command in (showing, status, chain, parcel):
         command.add_argument("--in", dest="folder", type=Path, help="a results folder, such as results/demo")
     given = parser.parse_args(arguments)
     try:
@@ -56,6 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
                 raise UserError("--scale is possible with --config only")
             case "show":
                 lines = show(given.name, given.folder)
+            case "evidence":
+                lines = _evidence(given)
             case "status":
                 lines = tell_status(given.study, given.folder)
             case _:
@@ -67,6 +75,14 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # `fedrepro list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _evidence(given: argparse.Namespace) -> Iterator[str]:
+    from fedrepro.commands import evidence  # here: other commands start faster without
+
+    if given.folder is None:
+        raise UserError("--in is needed: the results folder to export from or import into, such as results/workstation")
+    yield from evidence.main(given.way, given.archive, given.folder, given.names, given.sample, given.data_dir)
 
 
 def list_all(what: str | None) -> Iterator[str]:
