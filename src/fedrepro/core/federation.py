@@ -171,8 +171,8 @@ class LocalWork:
     """A client's work per round: `epochs` passes or `steps` batches, of `batch` samples (None: all of the client's).
 
     With `steps`, passes follow one another until the steps are done. With `poisson` every sample joins every batch
-    independently with probability batch/n. With `subsets` every batch is a new draw without replacement. With `nearest` a batch is a random sample of the client and its nearest
-    neighbours (Chen et al. 2020, for Gaussian processes).
+    independently with probability batch/n. With `subsets` every batch is a new draw without replacement. With `nearest`
+    a batch is a random sample of the client and its nearest neighbours (Chen et al. 2020, for Gaussian processes).
     """
 
     epochs: int | None = None
@@ -231,7 +231,9 @@ class LocalWork:
             chosen = _subsets(size, min(batch, size), len(alike) * steps, rng).reshape(len(alike), -1)
             index = np.take_along_axis(np.stack([holdings.of(k) for k in alike]), chosen, axis=1)
             parts = torch.from_numpy(index.reshape(len(alike), steps, -1)).unbind(0)
-            drawn |= {k: Batches(round, steps, per_epoch, holdings.samples, i) for k, i in zip(alike, parts, strict=True)}
+            drawn |= {
+                k: Batches(round, steps, per_epoch, holdings.samples, i) for k, i in zip(alike, parts, strict=True)
+            }
         return {k: drawn[k] for k in clients}
 
     def _draw_nearest(self, holdings: Holdings, client: int, batch: int, round: int, rng: Rng) -> Batches:
@@ -269,7 +271,7 @@ class LocalWork:
 
 
 def _subsets(total: int, count: int, draws: int, rng: Rng) -> np.ndarray:
-    """Lines of `count` different numbers below `total`, in random order: the first steps of a shuffle, [draws, count]."""
+    """Lines of `count` different numbers below `total`, the first steps of a shuffle: [draws, count]."""
     order, lines = np.tile(np.arange(total), (draws, 1)), np.arange(draws)
     for i in range(count):
         other = rng.integers(i, total, draws)

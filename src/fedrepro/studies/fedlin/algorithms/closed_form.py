@@ -6,6 +6,7 @@
   the nodes, since their data may not be moved.
 - `bayes`: the posterior mean of all θ_k under the true Ω and σ² of simulated data. No estimator has a smaller expected
   squared error, so this bounds the gain of any sharing between devices.
+- `multitask`: all θ_k with a learned relationship between devices, centrally (linear/multitask.py).
 
 Also recorded: a_rmse_trivial, the error of each device's mean training target, and a_rmse_floor, the error of the true
 means on noisy test targets.
@@ -24,12 +25,13 @@ from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.linear import estimators
 from fedrepro.studies.fedlin.linear.devices import noise_squares
+from fedrepro.studies.fedlin.linear.multitask import multitask
 from fedrepro.studies.fedlin.models.linear_outputs import LinearOutputs
 
 
 @dataclass(frozen=True)
 class ClosedForm(Algorithm):
-    fit: str = one_of("least_squares", "least_squares", "ridge", "bayes")
+    fit: str = one_of("least_squares", "least_squares", "ridge", "bayes", "multitask")
     penalty: float = positive(0.01)  # λ of ridge
 
     iterative: ClassVar[bool] = False
@@ -48,9 +50,11 @@ class ClosedForm(Algorithm):
         model = problem.task.model
         whole = problem.summaries("train")  # H, b of the mean losses
         linear = whole.linear[..., : model.targets]  # of one arm
-        if self.fit == "least_squares":
-            each = (holdings.full_batch(k) for k in range(len(holdings)))
-            theta = torch.stack([estimators.least_squares(b.x, b.y.view(len(b.y), model.targets)) for b in each])
+        if self.fit in ("least_squares", "multitask"):
+            each = [holdings.full_batch(k) for k in range(len(holdings))]
+            x, y = [b.x for b in each], [b.y.view(len(b.y), model.targets) for b in each]
+            alone = (estimators.least_squares(*own) for own in zip(x, y, strict=True))
+            theta = multitask(x, y) if self.fit == "multitask" else torch.stack(list(alone))
         elif self.fit == "ridge":
             average = estimators.ridge(whole.curvature, linear, self.penalty).mean(0)
             theta = average.expand(len(holdings), *average.shape)

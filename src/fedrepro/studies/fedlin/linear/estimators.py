@@ -4,9 +4,8 @@ Parameters Θ of K devices are rows: theta [K, P], P = d·S for S independent ou
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
-import numpy as np
 import torch
 from torch import Tensor
 

@@ -4,7 +4,7 @@ Outputs are independent: a method that treats columns alike solves all problems 
 steps (thesis §3.6.2: the same engines for each sensor and scaling). There is no intercept: a design that needs one has
 a column of ones.
 
-With `arms`, names of A variants of a method, the outputs are repeated for each arm (arm after arm, from the same start):
+With `arms`, names of A variants of a method, the outputs are repeated for each arm, arm after arm, from the same start:
 one run then trains all variants, each on its own columns of W, with the same batches.
 
 A client's data is summarised, for training and for errors, by H = XXᵀ/n [d, d], b = XY/n [d, S] and c = ½ mean of Y²
@@ -27,8 +27,8 @@ Facts = Mapping[str, np.ndarray]
 
 
 class LinearOutputs(AssessingModel):
-    """x [B, d] → ŷ [B, S], or [B] for one output; W [d, S] starts at 0, or with sd `start` at normal numbers. With A arms,
-    there are S · A outputs."""
+    """x [B, d] → ŷ [B, S], or [B] for one output; W [d, S] starts at 0, or with sd `start` at normal numbers. With A
+    arms, there are S · A outputs."""
 
     objective = "half_squared_error"
     example = Example(outputs=1)
