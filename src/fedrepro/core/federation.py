@@ -224,7 +224,8 @@ class LocalWork:
         self, holdings: Holdings, clients: list[int], batch: int, round: int, rng: Rng
     ) -> dict[int, Batches]:
         """Clients of one size are drawn together, size after size."""
-        sizes, drawn = holdings.sizes[clients], {}
+        sizes = holdings.sizes[clients]
+        drawn: dict[int, Batches] = {}
         for size in np.unique(sizes).tolist():
             alike = [k for k, n in zip(clients, sizes.tolist(), strict=True) if n == size]
             steps, per_epoch = self.steps_for(size)

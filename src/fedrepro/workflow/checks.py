@@ -9,7 +9,7 @@ import hashlib
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,4 +120,6 @@ def _type_schema(hint: Any, smallest: int | None = None) -> dict[str, Any]:
         return {"anyOf": [_type_schema(a, smallest) for a in arguments]}
     if origin in (list, tuple, Sequence):
         return {"type": "array", "items": _type_schema(arguments[0], smallest)}
+    if origin in (dict, Mapping):
+        return {"type": "object", "additionalProperties": _type_schema(arguments[1], smallest)}
     raise TypeError(f"hyper-parameters of type {hint} cannot be given in a config file")
