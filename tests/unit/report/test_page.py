@@ -94,7 +94,7 @@ def test_summary_counts_origins_apart(results):
 
 
 def test_headlines_come_first_and_open_to_their_claims(results):
-    text, page = build(results)
+    text, _ = build(results)
     section = text[text.index('<section id="headlines"') : text.index('<section id="ledger"')]
     first, second = section.index("headline/toy/first"), section.index("headline/toy/second")
     assert first < second < section.index("headline/other/only")  # the main one of a study first
