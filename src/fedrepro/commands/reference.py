@@ -91,8 +91,8 @@ def build(reference: Path = REFERENCE, config: Path = CONFIG) -> None:
     there = [study for study in load_studies(config) if (reference / "ledgers" / f"{study}.csv").is_file()]
     for folder, name in JOINT.items():
         files = [path for study in there if (path := reference / folder / f"{study}.csv").is_file()]
-        if rows := [frame for path in files if len(frame := _read(path))]:
-            write_atomically(reference / name, pd.concat(rows).to_csv(index=False))
+        if files:
+            write_atomically(reference / name, pd.concat(map(_read, files)).to_csv(index=False))
     write_registers(reference, [config / "studies" / study for study in there])
     build_report(reference, reference / "report" / "index.html", scale="reference", studies=there, embed=False)
 

@@ -55,6 +55,7 @@ def _shown(row: dict[str, str]) -> dict[str, Any]:
     claim["ours"] = short_number(row.get("ours", ""))
     claim["interval"] = interval_text(row.get("ci_low", ""), row.get("ci_high", ""))
     claim["p"] = p_texts(row)
+    claim["order"] = {key: "" if row.get(key) == "nan" else row.get(key, "") for key in ("ci_low", "p")}
     data = set(re.split(r"[\s,;+/]+", row.get("data", ""))) - {"published"}  # then the evidence says so
     claim["data"] = data_labels(data)
     claim["paper_says"] = claim["paper_says"] or claim["statement"]
