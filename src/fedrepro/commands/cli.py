@@ -1,4 +1,4 @@
-"""`fedrepro list|show|status|why`: look at studies and results without knowing snakemake. Results are read from
+"""`fedrepro list|show|status|why|next`: look at studies and results without knowing snakemake. Results are read from
 results/ of the checkout: the newest run first, results/reference last; `--in` names a folder. The command only reads;
 `make reproduce` runs."""
 
@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fedrepro.commands.next import tell_next
 from fedrepro.core import parts
 from fedrepro.core.expansion import Located
 from fedrepro.core.experiment import SCALES, expanded, load_artefacts, load_experiment, load_experiments, scaled
@@ -53,6 +54,9 @@ def main(arguments: list[str] | None = None) -> int:
     parcel.add_argument("names", nargs="*", help="export: studies or STUDY/EXPERIMENTs (all if none)")
     parcel.add_argument("--sample", type=int, default=1, help="import: cheap runs that are trained again")
     parcel.add_argument("--data-dir", help="import: folder of real data")
+    ahead = commands.add_parser("next", help="open claims of the papers, by the time it takes to decide them")
+    ahead.add_argument("study", nargs="*")
+    ahead.add_argument("--results", dest="folder", type=Path, help="a results folder, such as results/demo")
     for command in (showing, status, chain, parcel):
         command.add_argument("--in", dest="folder", type=Path, help="a results folder, such as results/demo")
     given = parser.parse_args(arguments)
@@ -70,6 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
                 lines = _evidence(given)
             case "status":
                 lines = tell_status(given.study, given.folder)
+            case "next":
+                lines = tell_next(_ledgers(given.study, given.folder))
             case _:
                 lines = why(given.claim, given.folder)
         sys.stdout.writelines(f"{line}\n" for line in lines)
@@ -331,6 +337,17 @@ def _runs(results: Path, study: str, quantities: Iterable[tuple[str, str]]) -> I
         files = {} if data["sha256"] in shown else (data.get("found") or {}).get("files") or {}
         yield from (f"    real file {file}: {checksum}" for file, checksum in sorted(files.items()))
         shown.add(data["sha256"])
+
+
+def _ledgers(studies: list[str], folder: Path | None) -> Iterator[Path]:
+    """The ledgers of the studies; of all that have one if none is named."""
+    for study in [study_of(CONFIG, name).name for name in studies] or load_studies(CONFIG):
+        file = f"ledgers/{study}.csv"
+        try:
+            yield _folder_with(file, folder, f"ledger of {study}") / file
+        except UserError:
+            if studies:
+                raise
 
 
 def _folder_with(file: str, folder: Path | None, what: str) -> Path:
