@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fedrepro import report
+from fedrepro.evidence import ledger
 from fedrepro.report import artefacts, formats
 from fedrepro.report.claims import VERDICTS
 from fedrepro.report.page import build_report
@@ -117,6 +118,10 @@ def test_readings_hints_and_next_steps_are_under_their_claim(results):
     assert "<b>Hint</b> points to not reproduced: p 0.003" in rows["toy/claim_5"]
     assert "reduced: rounds 20 of 100" in rows["toy/claim_5"]
     assert not [part for part in ("other reading", "<b>Hint", "<b>To decide") if part in rows["toy/claim_1"]]
+
+
+def test_the_page_knows_the_verdicts_of_the_ledger():
+    assert tuple(VERDICTS) == ledger.VERDICTS
 
 
 def test_verdicts_differ_in_colour_sign_and_word():
