@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from fedrepro.core.expansion import Located
+from fedrepro.evidence.claim_files import Claim, Claims
 from fedrepro.evidence.decisive import Gap, evidence, gaps, shortfalls
+from fedrepro.evidence.ledger import judge
 from tests.configs import changed
-from tests.unit.evidence.made_up import OURS, judge_all, runs, spec_of, threshold, value, verdict_of
+from tests.unit.evidence.made_up import COMMON, OURS, judge_all, runs, threshold, value, verdict_of
 
 PAPER = {
     "title": "F",
@@ -128,10 +131,19 @@ def test_a_claim_that_hangs_on_fewer_settings_is_judged_on_the_smaller_run():
     assert (few["verdict"], few["hint"]) == ("not tested", "points nowhere yet: ours 1")
 
 
+def test_a_round_that_was_not_reached_is_short_of_rounds():
+    claim = threshold(ours={**OURS, "round": 30}, at_most=9, needs={"rounds": "reach"})
+    row = verdict_of(claim, runs([1, 2, 3]), reduced={"rounds": 10})
+    assert row["verdict"] == "not tested"
+    assert row["reason"] == "rounds 10 of 40; round 30 is not in toy/line, whose last is 10"
+    assert (row["hint"], row["next"]) == ("", "rounds 40 (has 10), about 12 min")
+
+
 def test_a_run_without_a_manifest_judges_nothing():
     table = runs([159, 160, 161])
-    known = judge_all({"c": value()}, {"line": table}).ledger.iloc[0]
-    assert known["verdict"] == "reproduced"
+    claims = Claims("toy", {"c": Claim("c", {**COMMON, "id": "c", **value()}, {}, Located({}, "", ()))}, {})
+    lost = judge(claims, {"line": table}, None, "demo", manifests=[], paper={}).ledger.iloc[0]
+    assert (lost["verdict"], lost["hint"]) == ("not tested", "")
+    assert lost["reason"] == "the settings of line, toy are not known: there is no manifest"
     row = judge_all({"c": value(ours={**OURS, "experiment": "ring"})}, {"line": table}).ledger.iloc[0]
     assert (row["verdict"], row["next"]) == ("not tested", "a run of ring")
-    assert "rounds" in spec_of()
