@@ -150,7 +150,6 @@ def _decided(case: Case, trial: Trial, sample: Sample, favoured: Measured, sourc
     if sample.seeds == 0:
         return Finding(NOT_TESTED, "no seed is left to decide on")
     if every_seed:
-        case.low, case.high = float(np.min(trial.x)), float(np.max(trial.x))
         words = trial.outcomes[0].words
         found = rule_every_seed(trial.x, trial.limit, "at_most" in spec, favoured.seeds)
         return found._replace(words=f"{trial.what}{words}: {found.words}")
