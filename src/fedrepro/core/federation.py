@@ -171,8 +171,8 @@ class LocalWork:
     """A client's work per round: `epochs` passes or `steps` batches, of `batch` samples (None: all of the client's).
 
     With `steps`, passes follow one another until the steps are done. With `poisson` every sample joins every batch
-    independently with probability batch/n. With `nearest` a batch is a random sample of the client and its nearest
-    neighbours (Chen et al. 2020, for Gaussian processes).
+    independently with probability batch/n. With `subsets` every batch is a new draw without replacement. With `nearest`
+    a batch is a random sample of the client and its nearest neighbours (Chen et al. 2020, for Gaussian processes).
     """
 
     epochs: int | None = None
@@ -180,12 +180,13 @@ class LocalWork:
     batch: int | None = None
     poisson: bool = False
     nearest: bool = False
+    subsets: bool = False
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> LocalWork:
         """From an experiment's `local` section."""
         batch = None if spec["batch"] == "full" else spec["batch"]
-        drawn = {name: spec.get("sampling") == name for name in ("poisson", "nearest")}
+        drawn = {name: spec.get("sampling") == name for name in ("poisson", "nearest", "subsets")}
         return cls(spec.get("epochs"), spec.get("steps"), batch, **drawn)
 
     def steps_for(self, size: int) -> tuple[int, int]:
@@ -198,6 +199,8 @@ class LocalWork:
         assert self.batch is not None  # a full batch is not drawn
         if self.poisson:
             return self._draw_poisson(holdings, clients, self.batch, round, rng)
+        if self.subsets:
+            return self._draw_subsets(holdings, list(clients), self.batch, round, rng)
         one = self._draw_nearest if self.nearest else self._draw_passes
         return {k: one(holdings, k, self.batch, round, rng) for k in clients}
 
@@ -216,6 +219,22 @@ class LocalWork:
             mask = np.tile(np.arange(per_epoch * width) < len(rows), epochs).reshape(-1, width)[:steps]
             weight = torch.from_numpy(mask).to(holdings.samples.dtype)
         return Batches(round, steps, per_epoch, holdings.samples, index, weight)
+
+    def _draw_subsets(
+        self, holdings: Holdings, clients: list[int], batch: int, round: int, rng: Rng
+    ) -> dict[int, Batches]:
+        """Clients of one size are drawn together, size after size."""
+        sizes, drawn = holdings.sizes[clients], {}
+        for size in np.unique(sizes).tolist():
+            alike = [k for k, n in zip(clients, sizes.tolist(), strict=True) if n == size]
+            steps, per_epoch = self.steps_for(size)
+            chosen = _subsets(size, min(batch, size), len(alike) * steps, rng).reshape(len(alike), -1)
+            index = np.take_along_axis(np.stack([holdings.of(k) for k in alike]), chosen, axis=1)
+            parts = torch.from_numpy(index.reshape(len(alike), steps, -1)).unbind(0)
+            drawn |= {
+                k: Batches(round, steps, per_epoch, holdings.samples, i) for k, i in zip(alike, parts, strict=True)
+            }
+        return {k: drawn[k] for k in clients}
 
     def _draw_nearest(self, holdings: Holdings, client: int, batch: int, round: int, rng: Rng) -> Batches:
         """As many batches as in passes, none short: random samples, each with its nearest neighbours."""
@@ -249,6 +268,17 @@ class LocalWork:
             # there are no passes, so all steps are one epoch: clients of any size can be stacked
             batches[k] = Batches(round, len(counts), len(counts), holdings.samples, index, weight, size=size)
         return batches
+
+
+def _subsets(total: int, count: int, draws: int, rng: Rng) -> np.ndarray:
+    """Lines of `count` different numbers below `total`, the first steps of a shuffle: [draws, count]."""
+    order, lines = np.tile(np.arange(total), (draws, 1)), np.arange(draws)
+    for i in range(count):
+        other = rng.integers(i, total, draws)
+        chosen = order[lines, other]
+        order[lines, other] = order[:, i]
+        order[:, i] = chosen
+    return order[:, :count]
 
 
 def _distinct(total: int, count: int, draws: int, rng: Rng) -> np.ndarray:

@@ -206,3 +206,20 @@ def test_every_sample_is_the_centre_of_a_nearest_batch_equally_often():
     holdings = Holdings(Samples(x, torch.zeros(5)), np.arange(5), np.array([0, 5]))
     drawn = LocalWork(steps=15, batch=1, nearest=True).draw(holdings, [0], 0, np.random.default_rng(1))
     assert np.bincount(drawn[0].index.flatten()).tolist() == [3] * 5
+
+
+def test_subsets_are_new_draws_without_replacement():
+    """Every step's batch has different rows of the client; each row is as likely as any other."""
+    held = holdings(Samples(torch.zeros(9, 1), torch.zeros(9)), [2, 5, 2])
+    work = LocalWork.from_spec({"steps": 400, "batch": 3, "sampling": "subsets"})
+    drawn = work.draw(held, [0, 1, 2], 0, np.random.default_rng(0))
+    assert list(drawn) == [0, 1, 2]
+    for k, width in ((0, 2), (1, 3), (2, 2)):
+        index = drawn[k].index.numpy()
+        assert index.shape == (400, width)
+        assert set(index.ravel()) == set(held.of(k))
+        assert all(len(set(line)) == width for line in index.tolist())
+    shares = np.bincount(drawn[1].index.numpy().ravel() - 2, minlength=5) / 400
+    assert shares == pytest.approx(np.full(5, 0.6), abs=0.08)
+    first = np.bincount(drawn[1].index.numpy()[:, 0] - 2, minlength=5) / 400
+    assert first == pytest.approx(np.full(5, 0.2), abs=0.08)
