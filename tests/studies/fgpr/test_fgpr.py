@@ -106,6 +106,15 @@ def test_one_device_goes_the_same_way_under_fgpr_and_separate():
     torch.testing.assert_close(dict(final(data, FGPR(lr=0.05), 3)), dict(final(data, GPSeparate(lr=0.05), 3)))
 
 
+def test_kept_moments_are_one_run_of_adam():
+    data = [device(20, 5)]
+    rounds = final(data, GPSeparate(lr=0.05, moments="keep"), rounds=4, work=LocalWork(steps=3))
+    once = final(data, GPSeparate(lr=0.05), work=LocalWork(steps=12))
+    torch.testing.assert_close(dict(rounds), dict(once))
+    reset = final(data, GPSeparate(lr=0.05), rounds=4, work=LocalWork(steps=3))
+    assert not torch.allclose(rounds["noise"], reset["noise"])
+
+
 def test_the_rate_falls_like_one_over_t():
     algorithm = FGPR(lr=0.4, schedule="inverse", delay=10.0)
     assert [algorithm.rate(t) for t in (0, 10, 30)] == pytest.approx([0.4, 0.2, 0.1])

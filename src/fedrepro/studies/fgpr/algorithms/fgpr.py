@@ -69,10 +69,18 @@ class FGPR(FedAvgTransfer):
         return w if self.period > 1 else None
 
     def client_update(self, task: Task, message: Params, local: Any, batches: Batches) -> tuple[Params, Any]:
+        theta, _ = self.steps(task, local if batches.round % self.period else message, batches)
+        return theta, theta if self.period > 1 else None
+
+    def steps(
+        self, task: Task, theta: Params, batches: Batches, moments: tuple[Params, Params] | None = None
+    ) -> tuple[Params, tuple[Params, Params]]:
+        """θ after a round's steps, and Adam's moments: new ones, or `moments` of the rounds before."""
         model: Any = task.model
-        theta = local if batches.round % self.period else message
+        lengthscale = theta["lengthscale"]
         raw = model.to_raw(theta) if self.scale == "softplus" else theta
-        first = second = raw * 0.0
+        before = batches.round * len(batches)  # steps of earlier rounds
+        first, second = moments or (raw * 0.0, raw * 0.0)
         for t, batch in enumerate(batches):
             g = task.gradient(theta, batch)
             if self.gradient == "theorem":
@@ -80,19 +88,20 @@ class FGPR(FedAvgTransfer):
             if self.scale == "softplus":  # dθ/draw = 1 − exp(−(θ − least value))
                 g = Params({name: v * -torch.expm1(model.minima[name] - theta[name]) for name, v in g.items()})
             if self.optimiser == "adam":
+                n = t + 1 + (before if moments else 0)
                 first = first * BETA_1 + g * (1 - BETA_1)
                 second = Params({name: v * BETA_2 + (1 - BETA_2) * g[name].square() for name, v in second.items()})
-                size = {name: (v / (1 - BETA_2 ** (t + 1))).sqrt() + EPSILON for name, v in second.items()}
-                g = Params({name: v / (1 - BETA_1 ** (t + 1)) / size[name] for name, v in first.items()})
+                size = {name: (v / (1 - BETA_2**n)).sqrt() + EPSILON for name, v in second.items()}
+                g = Params({name: v / (1 - BETA_1**n) / size[name] for name, v in first.items()})
             if self.known == "lengthscale":
                 g["lengthscale"] = torch.zeros_like(g["lengthscale"])
-            raw = raw.add(g * -self.rate(batches.round * len(batches) + t))
+            raw = raw.add(g * -self.rate(before + t))
             if self.scale == "natural":
                 raw = model.project(raw)
             theta = model.from_raw(raw) if self.scale == "softplus" else raw
         if self.known == "lengthscale":
-            theta = Params({**theta, "lengthscale": message["lengthscale"]})  # without rounding errors
-        return theta, theta if self.period > 1 else None
+            theta = Params({**theta, "lengthscale": lengthscale})  # without rounding errors
+        return theta, (first, second)
 
     def rate(self, t: int) -> float:
         return self.lr if self.schedule == "constant" else self.lr * self.delay / (self.delay + t)
