@@ -17,10 +17,10 @@ from typing import Any
 
 from fedrepro.core import parts
 from fedrepro.core.expansion import Located
-from fedrepro.core.experiment import SCALES, find_experiment, load_artefacts, load_experiment, load_experiments, scaled
+from fedrepro.core.experiment import SCALES, expanded, load_artefacts, load_experiment, load_experiments, scaled
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
-from fedrepro.evidence.claim_files import quantities_of
+from fedrepro.evidence.claim_files import load_claims, quantities_of
 from fedrepro.files import ROOT, read_json, read_yaml
 
 CONFIG = ROOT / "config"
@@ -33,9 +33,11 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     listing = commands.add_parser("list", help="studies, artefacts, algorithms, data sets")
     listing.add_argument("what", nargs="?", choices=sorted(LISTS))
-    showing = commands.add_parser("show", help="an artefact's table, or where its picture is; an experiment's settings")
-    showing.add_argument("name", help="STUDY/ARTEFACT; with --config STUDY/EXPERIMENT")
-    showing.add_argument("--config", action="store_true", help="an experiment's settings and where each stands")
+    showing = commands.add_parser("show", help="an artefact's table or picture; an experiment's settings; a claim")
+    showing.add_argument("name", help="STUDY/ARTEFACT; with --config STUDY/EXPERIMENT or STUDY/CLAIM")
+    showing.add_argument(
+        "--config", action="store_true", help="all values of an experiment or a claim, with their places"
+    )
     showing.add_argument("--scale", help="with --config: smoke, demo, workstation or paper")
     status = commands.add_parser("status", help="what is done, running, failed")
     status.add_argument("study", nargs="*")
@@ -124,11 +126,25 @@ def show(artefact: str, folder: Path | None) -> Iterator[str]:
     yield from textwrap.wrap(about["caption"], _width())
 
 
-def show_config(experiment: str, scale: str | None) -> Iterator[str]:
-    """What an experiment's files come to: a line per setting, and at its right the file and line it comes from."""
-    load_experiment(CONFIG, experiment, scale or "paper")  # what is not valid is an error here, too
-    tree = find_experiment(CONFIG, experiment).tree
-    rows = list(_settings(scaled(tree, scale) if scale else tree))
+def show_config(name: str, scale: str | None) -> Iterator[str]:
+    """What an experiment's files, or a claim, come to: a line per value, and at its right the file and line of it."""
+    study, _, own = name.partition("/")
+    path = study_of(CONFIG, study).file("claims.yaml")
+    claims = load_claims(path).claims if path else {}
+    experiments = expanded(CONFIG, study)
+    if own not in experiments and own not in claims:
+        raise UserError(f"'{name}' is no experiment and no claim{nearest(own, [*experiments, *claims])}")
+    if own in experiments:
+        load_experiment(CONFIG, name, scale or "paper")  # what is not valid is an error here, too
+        tree = experiments[own].tree
+        yield from _placed(scaled(tree, scale) if scale else tree)
+    if own in claims:
+        yield from ["", f"claim {name}:"] if own in experiments else []
+        yield from _placed(claims[own].tree)
+
+
+def _placed(tree: Located) -> Iterator[str]:
+    rows = list(_settings(tree))
     width = min(max(len(setting) for setting, _ in rows), 80)
     yield from (f"{setting:<{width}}  {place}".rstrip() for setting, place in rows)
 

@@ -66,7 +66,7 @@ class Layout:
         self.chosen_studies = sorted({a.split("/")[0] for a in self.chosen})
         self.studies = sorted({e.study for e in self.experiments.values()})
         self.places = PLACES[self.scale]
-        check_once(self.experiments.values(), [p for s in self.declared.values() if (p := s.file("claims.yaml"))])
+        check_once(self.experiments.values(), self.declared.values())
 
     @property
     def whole_studies(self) -> list[str]:
@@ -253,7 +253,9 @@ class Layout:
 @cache  # reading a study's claims takes a quarter of a second, and each of its artefacts asks
 def _needed_by_claims(path: Path) -> dict[str, set[str]]:
     """Id of each claim of a file → the experiments that it needs."""
-    return {c["id"]: {e for e, _ in quantities_of(c)} for c in load_claims(path)["claims"]}
+    return {
+        c.id: {e for e, _ in quantities_of([c.spec, *c.readings.values()])} for c in load_claims(path).claims.values()
+    }
 
 
 def _cuda_present() -> bool:
