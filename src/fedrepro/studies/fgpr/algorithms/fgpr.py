@@ -17,7 +17,9 @@ one step per round it is E. From `rounds` on it is one-shot communication.
 `newcomers` (App. C.3): see fedavg_transfer.py.
 
 Recorded if the data set knows the truth: error_signal, error_noise and error (their sum), the squared distances of θ₁
-and θ₂ from it, and error_lengthscale. Always uploaded, the numbers sent by all devices so far.
+and θ₂ from it, error_lengthscale, and θ₁ and θ₂ themselves as theta_signal and theta_noise. Always iterations, local
+steps so far (of the device with most), and uploaded, the numbers sent by all devices. With `watch`, gradient_norm:
+‖∇ Σ p_k L_k(θ)/N_k‖² in (θ₁, θ₂) on all data (Theorems 31 and 42), at rounds 0, 1, 2, 4, 8, … and the last.
 """
 
 import math
@@ -34,7 +36,7 @@ from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
-from fedrepro.studies.fgpr.gp.device_errors import parameter_errors, true_lengthscale
+from fedrepro.studies.fgpr.gp.device_errors import gradient_norm, parameter_errors, true_lengthscale
 from fedrepro.studies.fgpr.models.gaussian_process import GaussianProcess
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # Adam's defaults
@@ -51,8 +53,9 @@ class FGPR(FedAvgTransfer):
     known: str = one_of("nothing", "nothing", "lengthscale")
     last_weight: float | None = limited(None, lambda v: 0 <= v <= 1, "must lie in [0, 1]")
     period: int = limited(1, lambda v: v >= 1, "must be 1 or more")
+    watch: bool = False
 
-    server_only = FedAvgTransfer.server_only | {"last_weight"}
+    server_only = FedAvgTransfer.server_only | {"last_weight", "watch"}
     trial: ClassVar[Trial] = Trial(
         ({"lr": 0.05}, {"lr": 0.02, "optimiser": "sgd", "schedule": "inverse"}),
         cases=("gaussian process, mini-batch", "gaussian process, full batch"),
@@ -117,4 +120,7 @@ class FGPR(FedAvgTransfer):
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         yield Metric("uploaded", state["uploaded"])
+        yield Metric("iterations", float(round * problem.steps))
         yield from parameter_errors(problem, [state["w"]])
+        if self.watch and (round & (round - 1) == 0 or round == problem.rounds):
+            yield Metric("gradient_norm", gradient_norm(problem, state["w"]))
