@@ -72,7 +72,9 @@ def test_the_distance_from_maximum_likelihood_is_two_sided():
     """θ₁ goes from 5 to 2 ± 0.5 and θ₂ stays at 1; maximum likelihood ends at (2, 1): 0.25/9 is left."""
     for end in (1.5, 2.5):
         ours = [*rows("theta_signal", [5.0, end]), *rows("theta_noise", [1.0, 1.0])]
-        best = [line for m, v in (("theta_signal", 2.0), ("theta_noise", 1.0)) for line in rows(m, [v], "", "gp_maximum")]
+        best = [
+            line for m, v in (("theta_signal", 2.0), ("theta_noise", 1.0)) for line in rows(m, [v], "", "gp_maximum")
+        ]
         found = measure(pd.DataFrame([*ours, *best])[TABLE_COLUMNS]).set_index("metric")["value"]
         assert found["distance_left"] == pytest.approx(0.25 / 9)
 

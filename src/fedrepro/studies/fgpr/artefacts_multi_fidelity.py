@@ -31,6 +31,7 @@ ROWS = {
     ("baseline", "modular isotropic"): "Modular GP, isotropic",
     ("baseline", "limit"): "limit: the high fidelity at all samples, ARD",
 }
+NLPD_MOST = 6.0  # end of the calibration figure's axis: a few methods that are sure and wrong would hide the others
 #: rows shown in the calibration figure
 CALIBRATED = (
     *("FGPR", "FGPR's θ to convergence", "Separate", "Separate to convergence", "Separate to convergence, ARD"),
@@ -162,14 +163,19 @@ def calibration(tables: Tables) -> Drawn:
             value = own["mean"] if metric == "coverage_95" else own["median"]
             at = np.arange(len(own)) + 0.08 * (i - (len(CALIBRATED) - 1) / 2)
             look = {"marker": "osD^vP*X"[i], "color": COLOURS[i], "linestyle": "", "markersize": 5, "label": name}
-            ax.plot(at, value, **look)
+            ax.plot(at, value.clip(upper=NLPD_MOST) if metric == "nlpd" else value, clip_on=False, **look)
+            for x, above in zip(at, value, strict=True):
+                if metric == "nlpd" and above > NLPD_MOST:
+                    ax.annotate(
+                        f"{above:.0f}", (x, NLPD_MOST), (0, 4), textcoords="offset points", ha="center", fontsize=5
+                    )
         ax.set_ylabel(label)
         for edge in np.arange(len(NAMES) - 1) + 0.5:
             ax.axvline(edge, color="#bbbbbb", linewidth=0.6)
         ax.grid(axis="x", visible=False)
         ax.margins(y=0.12)
     coverage.axhline(0.95, **PUBLISHED)
-    nlpd.set_yscale("symlog")
+    nlpd.set_ylim(top=NLPD_MOST)
     crps.set_yscale("log")
     crps.set_xticks(np.arange(len(NAMES)), NAMES.values())
     fig.legend(*coverage.get_legend_handles_labels(), loc="outside lower center", ncols=4)

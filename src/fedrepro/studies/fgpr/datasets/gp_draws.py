@@ -93,6 +93,11 @@ def _counts(clients: int, total: int, balanced: bool, smallest: int, largest: in
         return total // clients + (np.arange(clients) < total % clients)
     if largest < smallest:
         raise UserError(f"gp_draws: largest = {largest}: must not be below smallest = {smallest}")
+    return unbalanced_sizes(clients, smallest, largest)
+
+
+def unbalanced_sizes(clients: int, smallest: int, largest: int) -> np.ndarray:
+    """Evenly spaced on a log scale, [clients]."""
     return np.rint(np.geomspace(smallest, largest, clients)).astype(np.int64)
 
 

@@ -156,5 +156,7 @@ def parameter_errors(problem: Problem, models: Sequence[Params]) -> Iterator[Met
 def gradient_norm(problem: Problem, w: Params) -> float:
     """‖∇ Σ p_k L_k/N_k‖² in signal and noise, on each device's whole data."""
     parts = [problem.task.gradient(w, problem.whole(k)) for k in range(len(problem.federation.train))]
-    total = {name: sum(p * g[name] for p, g in zip(problem.weights, parts, strict=True)) for name in ("signal", "noise")}
+    total = {
+        name: sum(p * g[name] for p, g in zip(problem.weights, parts, strict=True)) for name in ("signal", "noise")
+    }
     return float(sum(g.square().sum() for g in total.values()))
