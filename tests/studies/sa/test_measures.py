@@ -65,7 +65,7 @@ def test_a_short_curve_has_no_oscillation():
     assert "oscillation_loss" not in measured(curves(fedavg=(RAMP[:4], FALL[:4])), "fedavg")
 
 
-def test_leads_are_over_the_better_of_both_baselines():
+def test_leads_are_over_each_baseline():
     frame = curves(
         fedavg=(RAMP, FALL + 0.1 * ZIGZAG),
         fedprox=(RAMP + 0.02, FALL + 0.5 + 0.3 * ZIGZAG),
@@ -73,16 +73,29 @@ def test_leads_are_over_the_better_of_both_baselines():
         sa_round=(RAMP + 0.1, FALL + 0.2 + 0.2 * ZIGZAG),
     )
     sa, by_round = measured(frame, "sa"), measured(frame, "sa_round")
-    assert sa["accuracy_lead"] == pytest.approx(-0.01)  # FedProx is the better one
-    assert sa["loss_lead"] == pytest.approx(0.2)  # FedAvg is
-    assert by_round["accuracy_lead"] == pytest.approx(0.08)
-    assert by_round["loss_lead"] == pytest.approx(-0.2)
     one = math.sqrt(19 / 80)
-    assert sa["steadier_loss"] == pytest.approx(0.1 * one, rel=1e-9)
-    assert by_round["steadier_loss"] == pytest.approx(-0.1 * one, rel=1e-9)
-    assert sa["steadier_accuracy"] == pytest.approx(0, abs=1e-12)
-    assert "accuracy_lead" not in measured(frame, "fedavg")
+    by_hand = {
+        "accuracy_lead_over_fedavg": (0.01, 0.1),
+        "accuracy_lead_over_fedprox": (-0.01, 0.08),
+        "loss_lead_over_fedavg": (0.2, -0.2),
+        "loss_lead_over_fedprox": (0.7, 0.3),
+        "steadier_loss_than_fedavg": (0.1 * one, -0.1 * one),
+        "steadier_loss_than_fedprox": (0.3 * one, 0.1 * one),
+        "steadier_accuracy_than_fedavg": (0, 0),
+    }
+    for metric, values in by_hand.items():
+        assert (sa[metric], by_round[metric]) == pytest.approx(values, rel=1e-9, abs=1e-12), metric
+    assert not any("lead" in metric for metric in measured(frame, "fedavg"))
     assert "constant_lead" not in sa  # no tuned steps here
+
+
+def test_a_lead_is_over_the_run_of_the_same_seed():
+    first = curves(fedavg=(RAMP, FALL), sa=(RAMP + 0.1, FALL))
+    second = curves(fedavg=(RAMP + 0.3, FALL), sa=(RAMP + 0.5, FALL)).assign(seed=1)
+    found = measures.measure(pd.concat([first, second], ignore_index=True))
+    assert rows(found, "accuracy_lead_over_fedavg").set_index("seed")["value"].to_dict() == pytest.approx(
+        {0: 0.1, 1: 0.2}
+    )
 
 
 def test_the_best_constant_step_in_hindsight():
@@ -90,7 +103,7 @@ def test_the_best_constant_step_in_hindsight():
     frame = curves(**{name: (RAMP, FALL + more) for name, more in arms.items()})
     found = measured(frame, "sa")
     assert found["constant_lead"] == pytest.approx(-0.2)
-    assert "loss_lead" not in found  # FedProx is not there
+    assert "loss_lead_over_fedprox" not in found  # FedProx is not there
 
 
 # --- the ODE ----------------------------------------------------------------------------------------------------------
@@ -128,5 +141,8 @@ def test_the_distance_to_the_ode_falls_on_a_run(steps):
     assert distance[-3:].mean() < 0.5 * distance[:3].mean()
     far = rows(found, "equilibrium_distance").sort_values("round")["value"].to_numpy()
     assert far[-1] < 0.5 * far[0]
+    (left,) = rows(found, "equilibrium_remaining")["value"]
+    path = measures.trajectory(frame)
+    assert left == pytest.approx(far[-1] / np.linalg.norm(path.iterates[0] - np.linalg.solve(path.h, path.b)))
     (exponent,) = rows(found, "distance_exponent")["value"]
     assert exponent < 0
