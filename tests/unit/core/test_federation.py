@@ -55,6 +55,8 @@ def test_splits_are_those_that_hold_anything():
         (LocalWork(epochs=3, batch=50), 7, (3, 1)),  # fewer samples than a batch
         (LocalWork(steps=250), 100, (250, 1)),
         (LocalWork(steps=7, batch=50), 100, (7, 2)),
+        (LocalWork(epochs=2, batch=40, whole=True), 204, (10, 5)),  # ⌊204/40⌋ = 5
+        (LocalWork(epochs=1, batch=40, whole=True), 7, (1, 1)),
     ],
 )
 def test_steps_by_hand(work, size, expected):
@@ -120,6 +122,16 @@ def test_only_the_last_batch_of_an_epoch_is_short():
     drawn = LocalWork(epochs=2, batch=3).draw(numbered([5]), [0], 0, np.random.default_rng(0))[0]
     assert drawn.weight.tolist() == [[1, 1, 1], [1, 1, 0], [1, 1, 1], [1, 1, 0]]
     assert drawn.weight.dtype == torch.float64
+
+
+def test_whole_batches_leave_the_rest_of_an_epoch_out():
+    drawn = LocalWork(epochs=2, batch=3, whole=True).draw(numbered([8]), [0], 0, np.random.default_rng(0))[0]
+    assert drawn.weight is None
+    assert tuple(drawn.index.shape) == (4, 3)
+    for epoch in (0, 1):
+        seen = seen_in(drawn, 2 * epoch, 2 * epoch + 2)
+        assert len(set(seen)) == 6
+        assert set(seen) < set(range(8))
 
 
 def test_no_padding_where_none_is_needed():
