@@ -1,7 +1,7 @@
 """Gradient tracking among servers (DIGing, Nedić, Olshevsky & Shi 2017, reference [17] of DFL): a rival of DFL.
 
 Per round every server has the mean gradient G of its clients at its model X, updates its estimate of the gradient of
-all, Y ← A·Y + G − G_before (at first Y = G), and moves X ← A·X − γY. The mean of Y is the mean gradient at all times, so
+all, Y ← A·Y + G − G_before (at first Y = G), and moves X ← A·X − γY. The mean of Y is always the mean gradient, so
 the only fixed point is the minimiser of all, whatever the graph. G is (X − Z)/γ, Z the averages of the clients' models
 after their local steps; the cited algorithm takes one. One server is FedAvg. Two vectors go over each link.
 """
