@@ -18,7 +18,7 @@ RIVALS = {
     "hierarchical FedAvg, κ₂ = 1": ("rivals", "hierarchical_fedavg", "cloud_every=1", (COLOURS[2], "-")),
     "hierarchical FedAvg, κ₂ = 5": ("rivals", "hierarchical_fedavg", "cloud_every=5", (COLOURS[2], "--")),
     "DFL, $T_C$ = $T_S$ = 1": ("rivals_one_step", "dfl", "", (COLOURS[0], ":")),
-    "decentralised SGD, γL = 0.9": ("rivals_one_step", "decentralised_sgd", "step_fraction=0.9", (COLOURS[1], "-")),
+    "decentralised SGD, γL = 0.6": ("rivals_one_step", "decentralised_sgd", "step_fraction=0.6", (COLOURS[1], "-")),
     "decentralised SGD, γL = 0.1": ("rivals_one_step", "decentralised_sgd", "step_fraction=0.1", (COLOURS[1], "--")),
     "gradient tracking, γL = 0.3": ("rivals_one_step", "gradient_tracking", "step_fraction=0.3", (COLOURS[3], "-")),
     "gradient tracking, γL = 0.1": ("rivals_one_step", "gradient_tracking", "step_fraction=0.1", (COLOURS[3], "--")),
@@ -32,7 +32,7 @@ def fig1(tables: Tables) -> Drawn:
     graph.add_edges_from([(0, 3), (1, 4)])
     angle = np.pi / 2 - 2 * np.pi * np.arange(servers) / servers
     place = {i: np.array([np.cos(a), np.sin(a)]) for i, a in enumerate(angle)}
-    links = [{"from": f"server {i}", "to": f"server {j}", "kind": "consensus"} for i, j in graph.edges]
+    links = [{"from": f"server {i + 1}", "to": f"server {j + 1}", "kind": "consensus"} for i, j in graph.edges]
     fig, ((ax,),) = figure(width=5.2, height=4.6)
     for i, j in graph.edges:
         ax.plot(*zip(place[i], place[j], strict=True), color=COLOURS[0], linewidth=1.8, zorder=1)
@@ -41,7 +41,7 @@ def fig1(tables: Tables) -> Drawn:
             spot = 1.95 * np.array([np.cos(a + offset), np.sin(a + offset)])
             ax.annotate("", spot, place[i], arrowprops={"arrowstyle": "<->", "color": "#999999", "linewidth": 0.9})
             ax.scatter(*spot, s=80, marker="s", color=COLOURS[4], zorder=3)
-            links.append({"from": f"server {i}", "to": f"client {i}.{k}", "kind": "model"})
+            links.append({"from": f"server {i + 1}", "to": f"client {i + 1}.{k + 1}", "kind": "model"})
         ax.scatter(*place[i], s=420, color=COLOURS[0], zorder=3)
         ax.text(*place[i], f"S{i + 1}", color="white", ha="center", va="center", zorder=4)
     ax.scatter([], [], s=90, color=COLOURS[0], label="server")
@@ -150,7 +150,7 @@ def theorem1(tables: Tables) -> Drawn:
         ("lemma1_bound", "limit_gap", "gap", "disagreement, Lemma 1"),
         ("lemma3_bound", "largest_drift", "drift", "a client's way within an epoch, Lemma 3"),
     ]
-    fig, axes = figure(2, 2, width=8.6, height=2.9, sharex=True)
+    fig, axes = figure(2, 2, width=9.4, height=2.7, sharex=True)
     for ax, (bound, measured, last, title) in zip(axes.flat, panels, strict=True):
         for i, (colour, (steps, own)) in enumerate(zip(COLOURS, numbers.groupby("server_steps"), strict=False)):
             mean = own.groupby("step_fraction")[[bound, measured, last]].mean()
@@ -163,10 +163,9 @@ def theorem1(tables: Tables) -> Drawn:
     trivial = numbers.groupby("step_fraction")["trivial"].mean()
     axes[0, 0].plot(trivial.index, trivial, label=r"trivial bound $\theta/\mu$", **PUBLISHED)
     axes[0, 0].axvline(0.5, color="#999999", linewidth=0.8)
-    axes[0, 0].legend(loc="upper left", bbox_to_anchor=(0.0, 0.62), fontsize=7)
-    looks = {"bound": "--", "measured: limit, largest drift": "-", "measured: last epoch": ":"}
-    handles = [axes[0, 1].plot([], [], look, color="#555555", label=name)[0] for name, look in looks.items()]
-    axes[0, 1].legend(handles=handles, loc="lower right", fontsize=7)
+    looks = {"bound": "--", "limit, or largest drift": "-", "last epoch": ":"}
+    more = [axes[0, 1].plot([], [], look, color="#555555", label=name)[0] for name, look in looks.items()]
+    fig.legend(handles=[*axes[0, 0].get_legend_handles_labels()[0], *more], loc="outside right center")
     for ax in axes[:, 0]:
         ax.set_ylabel("distance, parameters")
     for ax in axes[1]:
@@ -249,7 +248,7 @@ def laws(tables: Tables) -> Drawn:
         ax.set(xscale="log", title=title, yticks=range(len(order)), yticklabels=order if ax is axes[0, 0] else [])
         ax.set_xlabel("distance, parameters" if metric == "limit_true" else "epochs (▸: never)")
         ax.invert_yaxis()
-    axes[0, 1].legend(fontsize=7, loc="upper left")
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return fig, numbers
 
 
@@ -292,7 +291,8 @@ def rivals(tables: Tables) -> Drawn:
         distance = distance[distance["round"] > 0].assign(value=distance["value"].clip(lower=ROUNDING))
         within = distance[distance["round"] * each <= BUDGET]
         summary = band(axes[0, 0], within.assign(x=within["round"] * each), "x", label, colour, linestyle=line)
-        band(axes[0, 1], distance.assign(x=distance["round"] * steps), "x", label, colour, linestyle=line)
+        middle = distance.groupby("round")["value"].median()
+        axes[0, 1].plot(middle.index * steps, middle, color=colour, linestyle=line, label=label)
         summaries.append(summary.assign(method=label, steps_per_round=steps, vectors_per_round=each))
     for ax, name in zip(axes[0], ("vectors per server", "gradient steps per client"), strict=True):
         ax.set(yscale="log", xlabel=name)
@@ -303,29 +303,30 @@ def rivals(tables: Tables) -> Drawn:
 
 
 def fashion(tables: Tables) -> Drawn:
-    """Test accuracy of the first server and disagreement over epochs, on a network."""
-    table = tables["fashion"]
+    """Test accuracy of the first server and disagreement over the vectors that a server exchanges, on a network."""
     arms = {
-        "DFL, $T_S$ = 25": ("dfl", "five servers", "-"),
-        "DFL, $T_S$ = 1": ("dfl", "one consensus step", "--"),
-        "single server": ("dfl", "single server", ":"),
-        "decentralised SGD": ("decentralised_sgd", "", "-"),
-        "gradient tracking": ("gradient_tracking", "", "-"),
-        "hierarchical FedAvg, κ₂ = 5": ("hierarchical_fedavg", "", "-"),
+        "DFL, $T_S$ = 25": ("fashion", "dfl", "five servers", COLOURS[0], "-"),
+        "DFL, $T_S$ = 1": ("fashion", "dfl", "one consensus step", COLOURS[0], "--"),
+        "single server": ("fashion", "dfl", "single server", "#000000", ":"),
+        "hierarchical FedAvg, κ₂ = 5": ("fashion", "hierarchical_fedavg", "", COLOURS[2], "-"),
+        "decentralised SGD, γ = 0.2": ("fashion_one_step", "decentralised_sgd", "gamma=0.2", COLOURS[1], "-"),
+        "decentralised SGD, γ = 0.05": ("fashion_one_step", "decentralised_sgd", "gamma=0.05", COLOURS[1], "--"),
+        "gradient tracking, γ = 0.2": ("fashion_one_step", "gradient_tracking", "gamma=0.2", COLOURS[3], "-"),
+        "gradient tracking, γ = 0.05": ("fashion_one_step", "gradient_tracking", "gamma=0.05", COLOURS[3], "--"),
     }
-    colours = [COLOURS[0], COLOURS[0], "#000000", COLOURS[1], COLOURS[3], COLOURS[2]]
-    fig, axes = figure(1, 2, width=9.0, height=3.0)
+    fig, axes = figure(1, 2, width=9.4, height=3.2)
     summaries = []
-    for colour, (label, (algorithm, setting, line)) in zip(colours, arms.items(), strict=True):
-        own = table[(table["algorithm"] == algorithm) & (table["setting"] == setting)]
+    for label, (name, algorithm, setting, colour, line) in arms.items():
+        own = tables[name][(tables[name]["algorithm"] == algorithm) & (tables[name]["setting"] == setting)]
+        each = rows(own, "messages")["value"].iloc[0]
         for ax, metric, split in ((axes[0, 0], "accuracy", "test"), (axes[0, 1], "gap_relative", "server")):
             if metric == "gap_relative" and setting == "single server":
                 continue
             kept = rows(own, metric, split=split)
-            kept = kept[kept["round"] > 0].assign(value=kept["value"].clip(lower=1e-8))
-            summary = band(ax, kept, "round", label, colour, linestyle=line)
+            kept = kept[kept["round"] > 0].assign(value=kept["value"].clip(lower=1e-8), x=kept["round"] * each)
+            summary = band(ax, kept, "x", label, colour, linestyle=line)
             summaries.append(summary.assign(method=label, metric=metric))
-    axes[0, 0].set(xlabel="epoch", ylabel="test accuracy")
-    axes[0, 1].set(xlabel="epoch", ylabel="disagreement over norm", yscale="log")
-    axes[0, 0].legend(fontsize=7, loc="lower right")
+    axes[0, 0].set(xlabel="vectors per server", ylabel="test accuracy")
+    axes[0, 1].set(xlabel="vectors per server", ylabel="disagreement over norm", yscale="log")
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right center", fontsize=7)
     return fig, pd.concat(summaries, ignore_index=True)
