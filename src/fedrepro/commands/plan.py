@@ -10,6 +10,8 @@ counts the arithmetic of a network's gradient step on a model without memory, at
 jobs it is their time on a core of this machine times the measured rate of that core.
 
 Disk: the files of earlier runs, scaled by the numbers of samples and evaluations; a guess before the first run.
+
+Claims that an earlier run at this scale left open are counted, with the times that the ledger gives for deciding them.
 """
 
 import functools
@@ -25,6 +27,7 @@ from typing import Any, Self
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from fedrepro.commands.next import open_claims, summary
 from fedrepro.core import parts
 from fedrepro.core.experiment import Experiment
 from fedrepro.core.federation import LocalWork
@@ -265,6 +268,9 @@ def describe(layout: Layout, cores: int) -> str:
         f" {1000 * GPU_STEP:g} ms per step)",
         f"about {room / 1e9:.2f} GB on the disk, without checkpoints",
     ]
+    ledgers = [path for s in layout.chosen_studies if (path := Path(layout.at(f"ledgers/{s}.csv"))).is_file()]
+    if ledgers:
+        lines.append(f"{summary(open_claims(ledgers))} (`fedrepro next` lists them)")
     return "\n".join(lines)
 
 
