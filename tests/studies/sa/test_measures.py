@@ -86,7 +86,6 @@ def test_leads_are_over_each_baseline():
     for metric, values in by_hand.items():
         assert (sa[metric], by_round[metric]) == pytest.approx(values, rel=1e-9, abs=1e-12), metric
     assert not any("lead" in metric for metric in measured(frame, "fedavg"))
-    assert "constant_lead" not in sa  # no tuned steps here
 
 
 def test_a_lead_is_over_the_run_of_the_same_seed():
@@ -98,12 +97,35 @@ def test_a_lead_is_over_the_run_of_the_same_seed():
     )
 
 
-def test_the_best_constant_step_in_hindsight():
-    arms = {"fedavg": 0.0, "smaller_step": -0.3, "smallest_step": 1.0, "sa": -0.1}
-    frame = curves(**{name: (RAMP, FALL + more) for name, more in arms.items()})
-    found = measured(frame, "sa")
-    assert found["constant_lead"] == pytest.approx(-0.2)
-    assert "loss_lead_over_fedprox" not in found  # FedProx is not there
+def tuned(losses: dict[str, tuple[float, ...]], algorithm: str, diverged: str = "") -> pd.DataFrame:
+    """setting → validation loss of seeds 0, 1, …; the test loss is its number in the table."""
+    found = []
+    for number, (setting, by_seed) in enumerate(losses.items()):
+        for seed, loss in enumerate(by_seed):
+            mine = curves(**{setting: (RAMP, np.full(11, float(number)))}).assign(seed=seed)
+            held_out = mine[mine["metric"] == "loss"].assign(split="validation", value=loss)
+            found.append(pd.concat([mine, held_out]).assign(diverged=setting == diverged))
+    return pd.concat(found, ignore_index=True).assign(algorithm=algorithm)
+
+
+def test_the_setting_with_the_lowest_validation_loss_is_chosen_over_all_seeds():
+    # means 1.5, 1.4, 0.1; the last diverged. Seed 0 alone would choose lr=0.1
+    losses = {"lr=0.1": (1.0, 2.0), "lr=0.3": (1.4, 1.4), "lr=1": (0.1, 0.1)}
+    frame = pd.concat([tuned(losses, "cosine", "lr=1"), tuned({"lr=0.1": (3.0,), "lr=0.3": (4.0,)}, "constant")])
+    found = measures.measure(frame.reset_index(drop=True))
+    chosen = rows(found, "chosen_late_loss")
+    assert set(zip(chosen["algorithm"], chosen["setting"], chosen["seed"], chosen["value"], strict=True)) == {
+        ("cosine", "lr=0.3", 0, 1.0),
+        ("cosine", "lr=0.3", 1, 1.0),
+        ("constant", "lr=0.1", 0, 0.0),
+    }
+    assert set(found.loc[found["metric"].str.startswith("chosen"), "metric"]) == {
+        f"chosen_{metric}" for metric in measures.OF_THE_CHOSEN
+    }
+
+
+def test_without_validation_data_nothing_is_chosen():
+    assert not any(m.startswith(("chosen", "validation")) for m in measured(curves(sa=(RAMP, FALL)), "sa"))
 
 
 # --- the ODE ----------------------------------------------------------------------------------------------------------
