@@ -8,7 +8,7 @@ read the same memory.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -172,7 +172,8 @@ class LocalWork:
 
     With `steps`, passes follow one another until the steps are done. With `poisson` every sample joins every batch
     independently with probability batch/n. With `nearest` a batch is a random sample of the client and its nearest
-    neighbours (Chen et al. 2020, for Gaussian processes).
+    neighbours (Chen et al. 2020, for Gaussian processes). With `batches` a client's data are cut into so many of equal
+    size, and a pass goes on from round to round.
     """
 
     epochs: int | None = None
@@ -180,17 +181,25 @@ class LocalWork:
     batch: int | None = None
     poisson: bool = False
     nearest: bool = False
+    batches: int | None = None
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> LocalWork:
         """From an experiment's `local` section."""
-        batch = None if spec["batch"] == "full" else spec["batch"]
+        batch = None if spec.get("batch") == "full" else spec.get("batch")
         drawn = {name: spec.get("sampling") == name for name in ("poisson", "nearest")}
-        return cls(spec.get("epochs"), spec.get("steps"), batch, **drawn)
+        return cls(spec.get("epochs"), spec.get("steps"), batch, **drawn, batches=spec.get("batches"))
+
+    def width(self, size: int) -> int:
+        """Samples per batch of a client with `size` samples."""
+        if self.batches:
+            return max(1, size // self.batches)
+        return size if self.batch is None else min(self.batch, size)
 
     def steps_for(self, size: int) -> tuple[int, int]:
         """(steps per round, steps per epoch) of a client with `size` samples."""
         per_epoch = 1 if self.batch is None else max(1, -(-size // self.batch))
+        per_epoch = max(1, min(self.batches, size)) if self.batches else per_epoch
         return (self.steps if self.steps is not None else (self.epochs or 0) * per_epoch), per_epoch
 
     def draw(self, holdings: Holdings, clients: Iterable[int], round: int, rng: Rng) -> dict[int, Batches]:
@@ -200,6 +209,23 @@ class LocalWork:
             return self._draw_poisson(holdings, clients, self.batch, round, rng)
         one = self._draw_nearest if self.nearest else self._draw_passes
         return {k: one(holdings, k, self.batch, round, rng) for k in clients}
+
+    def walk(
+        self, holdings: Holdings, clients: Iterable[int], round: int, rng: Callable[[int, int], Rng]
+    ) -> dict[int, Batches]:
+        """Each client's next batches. A pass, `rng(client, pass)`, is a permutation of the client's rows cut into
+        `batches` of equal size; rows that are left over wait for the next pass."""
+        found = {}
+        for k in clients:
+            rows = holdings.of(k)
+            steps, per_pass = self.steps_for(len(rows))
+            width, first = self.width(len(rows)), round * steps
+            passes = range(first // per_pass, (first + steps - 1) // per_pass + 1)
+            order = np.concatenate([rng(k, p).permutation(rows)[: per_pass * width] for p in passes])
+            start = first % per_pass * width
+            index = torch.from_numpy(order[start : start + steps * width].reshape(steps, width))
+            found[k] = Batches(round, steps, per_pass, holdings.samples, index)
+        return found
 
     def _draw_passes(self, holdings: Holdings, client: int, batch: int, round: int, rng: Rng) -> Batches:
         """A fresh permutation of the client's rows per epoch; a short last batch is padded."""
