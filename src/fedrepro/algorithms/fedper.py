@@ -34,19 +34,20 @@ class FedPer(FedAvg):
         return {"w": shared, "head": head}
 
     def init_client(self, problem: Problem, client: int, w: Params) -> Any:
-        return parted(problem.task, w)[1]
+        return parted(problem.task, w)[1] or None
 
     def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
-        w = Params({**message, **local}).clone()
+        w = Params({**message, **(local or {})}).clone()
         shared, head = (list(part) for part in parted(task, w))
         for t, batch in enumerate(batches):
             names = None if not self.head_steps else head if t < self.head_steps else shared
             g = task.gradient(w, batch, of=names)
             w = Params({**w, **Params({name: w[name] for name in names or w}).descend(g, self.step(batches, t))})
-        return parted(task, w)
+        upload, kept = parted(task, w)
+        return upload, kept or None
 
     def model(self, state: State, local: Any, client: int) -> Params:
-        return Params({**state["w"], **(state["head"] if local is None else local)})
+        return Params({**state["w"], **(local or state["head"])})
 
 
 def parted(task: Task, w: Params) -> tuple[Params, Params]:
