@@ -173,8 +173,8 @@ class LocalWork:
     With `steps`, passes follow one another until the steps are done. With `poisson` every sample joins every batch
     independently with probability batch/n. With `subsets` every batch is a new draw without replacement. With `nearest`
     a batch is a random sample of the client and its nearest neighbours (Chen et al. 2020, for Gaussian processes). With
-    `whole` an epoch has only whole batches, ⌊n/batch⌋ (but one at least). With `batches` a client's data are cut into so
-    many of equal size, and a pass goes on from round to round.
+    `whole` an epoch has only whole batches, ⌊n/batch⌋ (but one at least). With `batches` a client's data are cut into
+    so many of equal size, and a pass goes on from round to round.
     """
 
     epochs: int | None = None
@@ -254,7 +254,8 @@ class LocalWork:
         self, holdings: Holdings, clients: list[int], batch: int, round: int, rng: Rng
     ) -> dict[int, Batches]:
         """Clients of one size are drawn together, size after size."""
-        sizes, drawn = holdings.sizes[clients], {}
+        sizes = holdings.sizes[clients]
+        drawn: dict[int, Batches] = {}
         for size in np.unique(sizes).tolist():
             alike = [k for k, n in zip(clients, sizes.tolist(), strict=True) if n == size]
             steps, per_epoch = self.steps_for(size)
