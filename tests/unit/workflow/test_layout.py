@@ -223,6 +223,15 @@ def test_one_artefact_is_judged_by_the_claims_that_rest_on_it(config):
     assert whole.asked_claims(wildcards(ledger="toy")) is None
 
 
+def test_an_artefact_is_judged_by_main_readings(config):
+    """A reading that needs another experiment is not tested there, but the claim is."""
+    study = Path(config["config"]) / "studies" / "toy"
+    write_yaml(study / "experiments" / "ring.yaml", EXPERIMENT)
+    elsewhere = "metric: loss}, readings: {a ring: {ours: {experiment: ring}}}}"
+    write_yaml(study / "claims.yaml", CLAIMS.replace("metric: loss}}", elsewhere))
+    assert Layout(config).resting_on("toy/fig3b") == ["on_line"]
+
+
 def test_judging_reads_the_published_settings_and_makes_four_tables(config):
     write_yaml(Path(config["config"]) / "studies" / "toy" / "claims.yaml", CLAIMS)
     made = Layout(config)
