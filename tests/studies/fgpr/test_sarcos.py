@@ -57,6 +57,18 @@ def test_the_test_file_alone_is_all_there_is_to_train_on(source):
     assert "overlap" not in data.facts
 
 
+def test_the_thesis_data_need_both_files(source):
+    """`both` without the training file is the stand-in; `test` never has more than the test file's rows."""
+    alone = source(sarcos_inv_test=rows(3))
+    assert sarcos(alone, files="both").kind == "standin"
+    assert len(sarcos(alone, files="test").train) == 3
+    complete = source(sarcos_inv=rows(6), sarcos_inv_test=rows(3, 6))
+    assert [len(split) for split in sarcos(complete, files="both").splits().values()] == [6, 3]
+    only = sarcos(complete, files="test")
+    assert (only.kind, len(only.train), only.test) == ("real", 3, None)
+    assert (sarcos_size(files="test"), sarcos_size()) == ((None, 3), (None, 6))
+
+
 def test_chosen_torques(source):
     where = source(sarcos_inv_test=rows(3))
     assert sarcos(where, outputs=[7, 1]).train.y.tolist() == [[28, 22], [128, 122], [228, 222]]
