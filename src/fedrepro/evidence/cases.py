@@ -173,7 +173,7 @@ def _decided(case: Case, trial: Trial, sample: Sample, favoured: Measured, sourc
 def _borrowed(spec: Spec, trial: Trial, sample: Sample, sources: Sources) -> tuple[Sample, str]:
     """The sample with the spread of the same number of another experiment, and words on it."""
     name = spec["borrow"]["experiment"]
-    lent = [{**quantity, "experiment": name} for _, quantity in quantities(spec)]
+    lent = [{**quantity, "experiment": spec["borrow"].get(role, name)} for role, quantity in quantities(spec)]
     replaced = dict(zip((role for role, _ in quantities(spec)), lent, strict=True))
     replaced = {("at_most" if "at_most" in spec else "at_least") if r == "limit" else r: q for r, q in replaced.items()}
     try:

@@ -471,6 +471,17 @@ def test_an_ordering_borrows_the_spread_of_the_difference():
     assert judge_all({"c": ordering() | BORROW}, missing).ledger.iloc[0]["verdict"] == "undecided"
 
 
+def test_an_ordering_of_two_experiments_borrows_from_two():
+    claim = ordering()
+    claim["worse"] = {**claim["worse"], "experiment": "other"}
+    claim["borrow"] = {"experiment": "small", "worse": "small_other"}
+    tables = {"line": runs([10]), "other": runs([12], "fedavg"), "small": runs([1, 2, 3, 4, 5])}
+    tables["small_other"] = runs([2, 3, 4, 5, 6.5], "fedavg")  # the differences are 1, 1, 1, 1 and 1.5
+    row = judge_all({"c": claim}, tables).ledger.iloc[0]
+    assert row["verdict"] == "reproduced"
+    assert "spread 0.22 borrowed from 5 seeds of small" in row["reason"]
+
+
 def test_one_seed_that_diverged_is_undecided():
     row = verdict_of(value(), runs([None]))
     assert row["verdict"] == "undecided"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MultipleLocator
 
 from fedrepro.evidence.tables import Tables, final, rows
-from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, band, figure
+from fedrepro.report.plotting import COLOURS, Drawn, band, figure
 
 DATA = {"fmnist": "F-MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10"}
 SPLITS = {"iid": "IID", "dir": "DIR", "scdir": "SC-DIR"}
@@ -22,11 +23,11 @@ METHODS = {
     "sa_round": ("SA, 0.1/(⌊n/N⌋ + 1)", COLOURS[2]),
 }
 #: schedule → line
-SCHEDULES = {
-    "FedAvg, FedProx: 0.1": {"color": COLOURS[1]},
-    "SA: 0.1/(⌊n/N⌋ + 1), n from 0": {"color": COLOURS[2]},
-    "SA: 0.1/n": {"color": COLOURS[0]},
-    "0.1/n, if n counted mini-batches": {"color": COLOURS[7], "linestyle": "--"},
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "FedAvg, FedProx: 0.1": {"color": COLOURS[1], "linewidth": 5},
+    "SA: 0.1/(⌊n/N⌋ + 1), n from 0": {"color": COLOURS[2], "linewidth": 3},
+    "SA: 0.1/n": {"color": COLOURS[0], "linewidth": 1.5},
+    "0.1/n, if n counted mini-batches": {"color": COLOURS[7], "linewidth": 1.5, "linestyle": "--"},
 }
 EPOCHS = 5  # §V-D, N
 BATCHES = 375  # of an epoch: a client with 6,000 images of F-MNIST, m = 16
@@ -39,7 +40,7 @@ GPU_HOURS = {"fmnist": 0.66, "cifar10": 95, "cifar100": 95, "stl10": 87}
 
 def fig1(tables: Tables) -> Drawn:
     """What is counted, when: epochs at the clients, averages at the server, and the step of each epoch."""
-    rounds, clients = 4, ("client 1", "client 2", "client L")
+    rounds, clients = 4, ("client L", "client 2", "client 1")
     numbers = epoch_steps(rounds)
     fig, ((top,), (bottom,)) = figure(2, width=9.0, height=2.2, sharex=True, height_ratios=[1, 1.7])
     for client, n in product(range(len(clients)), numbers["epoch"]):
@@ -53,7 +54,7 @@ def fig1(tables: Tables) -> Drawn:
     top.set(ylim=(-0.5, len(clients) + 0.2))
     top.grid(visible=False)
     for name, style in SCHEDULES.items():
-        bottom.stairs(numbers[name], np.arange(len(numbers) + 1), baseline=None, label=name, linewidth=1.5, **style)
+        bottom.stairs(numbers[name], np.arange(len(numbers) + 1), baseline=None, label=name, **style)
     bottom.set(yscale="log", xlim=(0, len(numbers)), xlabel="epochs of a client (n)", ylabel="step")
     bottom.xaxis.set_major_locator(MultipleLocator(EPOCHS))
     bottom.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -82,14 +83,15 @@ def _grid(tables: Tables, metric: str, label: str) -> Drawn:
     fig, axes = figure(3, 4, width=11.0, height=2.1, sharex=True, sharey="col")
     drawn = []
     chances = {data: 1 / c if metric == "accuracy" else math.log(c) for data, c in CLASSES.items()}
-    highest = {data: 1.5 * chance for data, chance in chances.items()}
+    highest = {data: 1.5 * chance if metric == "loss" else 0.0 for data, chance in chances.items()}
     for ax, table, data, split in _panels(axes, tables, "round", label):
         title = DATA[data] + ("" if set(table["data"]) == {"real"} else " (stand-in)")
         if ax in axes[0]:
             ax.set_title(title)
-        ax.axhline(chances[data], label="chance", **PUBLISHED)
+        ax.axhline(chances[data], label="chance", color="black", linestyle=":", linewidth=1.2)
         if reason := _unreadable(table, data):
-            ax.text(0.5, 0.5, reason, transform=ax.transAxes, ha="center", va="center", fontsize=8, color="#555555")
+            ax.text(0.5, 0.4, reason, transform=ax.transAxes, ha="center", va="center", fontsize=8, color="#555555")
+            ax.grid(visible=False)
             drawn.append(pd.DataFrame([{"data": title, "split": split, "left empty": " ".join(reason.split())}]))
             continue
         for setting, (method, colour) in METHODS.items():
@@ -100,7 +102,7 @@ def _grid(tables: Tables, metric: str, label: str) -> Drawn:
     for ax, (data, top) in zip(axes[0], highest.items(), strict=True):
         # a run that diverges must not hide the others
         most = 1.0 if metric == "accuracy" else 2.5 * math.log(CLASSES[data])
-        ax.set(xlim=(0, ROUNDS), ylim=(0, min(1.05 * top, most)))
+        ax.set(xlim=(0, ROUNDS), ylim=(0, min(1.05 * top, most) or 1.0))
     fullest = max((ax.get_legend_handles_labels() for ax in axes.flat), key=lambda both: len(both[0]))
     fig.legend(*fullest, loc="outside lower center", ncols=5)
     return fig, pd.concat(drawn, ignore_index=True)
