@@ -14,7 +14,7 @@ means on noisy test targets.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -47,7 +47,7 @@ class ClosedForm(Algorithm):
 
     def init(self, problem: Problem, w: Params) -> State:
         holdings = problem.federation.train
-        model = problem.task.model
+        model = cast(LinearOutputs, problem.task.model)
         whole = problem.summaries("train")  # H, b of the mean losses
         linear = whole.linear[..., : model.targets]  # of one arm
         if self.fit in ("least_squares", "multitask"):
@@ -86,7 +86,7 @@ class ClosedForm(Algorithm):
 
 def _a_rmse(metric: str, squares: list[Tensor], split: str, problem: Problem) -> Iterator[Metric]:
     """A-RMSE per output from the devices' squared errors, [n] or [n, S] each."""
-    model = problem.task.model
+    model = cast(LinearOutputs, problem.task.model)
     errors = model.repeated(torch.stack([own.mean(0).sqrt().reshape(-1) for own in squares]).mean(0))
     for name, value in zip(model.names(problem.federation.facts), errors.tolist(), strict=True):
         yield Metric(metric, value, split, group=name)
