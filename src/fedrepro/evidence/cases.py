@@ -238,12 +238,14 @@ def _check_settings(case: Case, used: Sequence[Quantity], sources: Sources) -> s
     """The settings of the runs used against the published ones, and what a seed of them costs; the name of a run
     without a manifest, if any."""
     found: list[Gap] = []
+    runs: list[Mapping[str, Any]] = []
     costs: dict[tuple[str, str], tuple[float, float]] = {}
     for quantity in used:
         arm = quantity["experiment"], quantity["algorithm"]
         manifests = sources.measurements.manifests(quantity)
         if not manifests or arm[0] not in sources.paper:
             return ", ".join(arm)
+        runs += manifests
         config = manifests[0]["config"]
         seen = sources.gaps(quantity, config)
         case.short += [g for g in shortfalls(case.spec.get("needs", "all"), config, seen) if g not in case.short]
@@ -251,6 +253,8 @@ def _check_settings(case: Case, used: Sequence[Quantity], sources: Sources) -> s
         each = seconds_per_seed(manifests)
         costs[arm] = each, each * growth(seen, config)
     case.evidence = evidence_of(dict.fromkeys(found)) if used else "printed numbers"
+    if archives := {m["imported"]["archive_sha256"][:12] for m in runs if "imported" in m}:
+        case.evidence += f"; imported from {', '.join(sorted(archives))}"
     case.cost, case.full_cost = (sum(cost[i] for cost in costs.values()) for i in range(2))
     return ""
 
