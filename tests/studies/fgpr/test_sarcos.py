@@ -58,15 +58,17 @@ def test_the_test_file_alone_is_all_there_is_to_train_on(source):
 
 
 def test_the_thesis_data_need_both_files(source):
-    """`both` without the training file is the stand-in; `test` never has more than the test file's rows."""
+    """All 6 + 3 rows without the training file are the stand-in; 3 rows are those of the test file alone."""
     alone = source(sarcos_inv_test=rows(3))
-    assert sarcos(alone, files="both").kind == "standin"
-    assert len(sarcos(alone, files="test").train) == 3
+    assert sarcos(alone, rows=9).kind == "standin"
+    assert len(sarcos(alone, rows=3).train) == 3
     complete = source(sarcos_inv=rows(6), sarcos_inv_test=rows(3, 6))
-    assert [len(split) for split in sarcos(complete, files="both").splits().values()] == [6, 3]
-    only = sarcos(complete, files="test")
+    assert [len(split) for split in sarcos(complete, rows=9).splits().values()] == [6, 3]
+    only = sarcos(complete, rows=3)
     assert (only.kind, len(only.train), only.test) == ("real", 3, None)
-    assert (sarcos_size(files="test"), sarcos_size()) == ((None, 3), (None, 6))
+    assert (sarcos_size(rows=3), sarcos_size()) == ((None, 3), (None, 6))
+    with pytest.raises(UserError, match="rows = 5"):
+        sarcos(complete, rows=5)
 
 
 def test_chosen_torques(source):
