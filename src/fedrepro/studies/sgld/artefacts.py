@@ -45,8 +45,6 @@ def _fig6(softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm]) -> Draw
     panels.append(("network, η = 0.05", network, {arm: arm[4] for arm in arms if arm[4] is not None}))
     fig, axes = figure(2, 3, width=9.4, height=2.7, sharex=True)
     summaries = []
-    pairs = [(label, other) for label, others, *_ in arms for other in others]
-    looks = {pair: look for pair, look in zip(pairs, ((RED, "-"), (GREEN, "--"), (COLOURS[4], "-.")), strict=False)}
     for (upper, lower), (title, table, settings) in zip(axes.T, panels, strict=True):
         losses = rows(table, "loss", split="train", client=-1)
         curves = {
@@ -57,10 +55,10 @@ def _fig6(softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm]) -> Draw
         for label, others, _, _, _, colour, line in settings:
             summary = _middle_half(upper, curves[label], label, colour, line)
             summaries.append(summary.assign(panel=title, arm=label, shown="loss"))
-            for other in others:
+            for other, look in zip(others, ((colour, line), (COLOURS[4], "-.")), strict=False):
                 gap = curves[label].merge(curves[other], on=["seed", "round"], suffixes=("", "_other"))
                 gap = gap.assign(value=gap["value"] - gap["value_other"])
-                summary = _middle_half(lower, gap, f"{label} − {other}", *looks[label, other])
+                summary = _middle_half(lower, gap, f"{label} − {other}", *look)
                 summaries.append(summary.assign(panel=title, arm=f"{label} − {other}", shown="difference"))
                 late = summary[summary["round"] > summary["round"].max() / 4]
                 reach = max(reach, late["high"].max(), -late["low"].min())
