@@ -9,7 +9,15 @@ from matplotlib.figure import Figure
 
 from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, Drawn, figure
-from fedrepro.studies.gifair.artefacts_tables import GROUPS, TITLES, chosen_setting, colours, name, present
+from fedrepro.studies.gifair.artefacts_tables import (
+    GROUPS,
+    NONE_ADMISSIBLE,
+    TITLES,
+    chosen_setting,
+    colours,
+    name,
+    present,
+)
 from fedrepro.studies.gifair.measures import methods
 
 SHOWN_WRITERS, SHOWN_IMAGES = 6, 10
@@ -89,7 +97,9 @@ def devices(tables: Tables) -> Drawn:
         named, shown = methods(tables[data]), present(tables[data])
         each = final(named[named["client"] >= 0], "accuracy", split="test")
         for place, method in enumerate(shown):
-            setting = chosen_setting(tables[data], method)
+            if (setting := chosen_setting(tables[data], method)) == NONE_ADMISSIBLE:
+                ax.text(place, 0.02, "none admissible", rotation=90, fontsize=6, transform=ax.get_xaxis_transform())
+                continue
             values = 100 * rows(each, "accuracy", algorithm=method, setting=setting)["value"].to_numpy()
             line = {"color": colour[method], "linewidth": 1.2}
             style: dict[str, Any] = dict.fromkeys(("boxprops", "whiskerprops", "capprops", "medianprops"), line)
