@@ -7,10 +7,11 @@ from fedrepro.evidence.tables import collect_metrics
 from fedrepro.workflow.jobs import logged
 
 
-def main(study: str, shards: list[str], out: str) -> None:
-    collect_metrics([Path(shard) for shard in shards], Path(out), parts.measure(study))
+def main(study: str, shards: list[str], divergence: dict[str, float], out: str) -> None:
+    collect_metrics([Path(shard) for shard in shards], Path(out), parts.measure(study), divergence)
 
 
 if "snakemake" in globals():
     with logged(snakemake.log[0]):
-        main(snakemake.wildcards.study, snakemake.input.metrics, snakemake.output.table)
+        shards, divergence = snakemake.input.metrics, snakemake.params.divergence
+        main(snakemake.wildcards.study, shards, divergence, snakemake.output.table)

@@ -4,37 +4,41 @@ from pathlib import Path
 
 import pandas as pd
 
+from fedrepro.core.experiment import load_experiments
+from fedrepro.core.study import study_of
+from fedrepro.evidence.arms import COLUMNS
 from fedrepro.evidence.claim_files import load_claims
-from fedrepro.evidence.ledger import judge
-from fedrepro.evidence.quantities import with_seconds
+from fedrepro.evidence.ledger import Judged, judge
 from fedrepro.files import read_json, write_atomically
 from fedrepro.workflow.jobs import logged
 
 
 def main(
+    config: str,
     claims: str,
     asked: list[str] | None,
     published: str | None,
     tables: list[str],
     manifests: list[str],
     scale: str,
-    out: str,
-) -> None:
+) -> Judged:
     file = load_claims(Path(claims))
-    if asked is not None:
-        file["claims"] = [claim for claim in file["claims"] if claim["id"] in asked]
-    runs = [read_json(Path(m)) for m in manifests]
-    frames = {}
-    for table in map(Path, tables):
-        name = f"{file['study']}/{table.stem}"
-        frames[name] = with_seconds(pd.read_parquet(table), [run for run in runs if run["experiment"] == name])
-    numbers = pd.read_csv(published) if published else None
-    write_atomically(Path(out), judge(file, frames, numbers, scale).to_csv(index=False))
+    return judge(
+        file,
+        {Path(table).stem: pd.read_parquet(table, columns=COLUMNS) for table in tables},
+        pd.read_csv(published) if published else None,
+        scale,
+        manifests=[read_json(Path(manifest)) for manifest in manifests],
+        paper=load_experiments(Path(config), "paper", file.study),
+        study=study_of(Path(config), file.study),
+        asked=asked,
+    )
 
 
 if "snakemake" in globals():
     with logged(snakemake.log[0]):
-        i = snakemake.input
+        i, p = snakemake.input, snakemake.params
         published = i.published[0] if len(i.published) else None
-        p = snakemake.params
-        main(i.claims[0], p.asked, published, i.tables, i.manifests, p.scale, snakemake.output.ledger)
+        judged = main(p.config, i.claims[0], p.asked, published, i.tables, i.manifests, p.scale)
+        for name in ("ledger", "readings", "headlines", "numbers"):
+            write_atomically(Path(snakemake.output[name]), getattr(judged, name).to_csv(index=False))

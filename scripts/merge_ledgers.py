@@ -1,4 +1,4 @@
-"""Rule merge_ledgers: the verdicts of all studies in one ledger."""
+"""Rule merge_ledgers: the verdicts, readings and headlines of all studies, in one table each."""
 
 from pathlib import Path
 
@@ -6,10 +6,13 @@ from fedrepro.evidence.ledger import merge
 from fedrepro.workflow.jobs import logged
 
 
-def main(ledgers: list[str], out: str) -> None:
+def main(ledgers: list[str], out: str, readings: str, headlines: str) -> None:
     merge(map(Path, ledgers), Path(out))
+    merge(map(Path, ledgers), Path(readings), "readings")
+    merge(map(Path, ledgers), Path(headlines), "headlines")
 
 
 if "snakemake" in globals():
     with logged(snakemake.log[0]):
-        main(snakemake.input.ledgers, snakemake.output.ledger)
+        o = snakemake.output
+        main(snakemake.input.ledgers, o.ledger, o.readings, o.headlines)

@@ -14,7 +14,7 @@ def main(
     manifests: list[str],
     samples: list[str],
     published: list[str],
-    code: list[str],
+    code: dict[str, str],
     out: str,
 ) -> None:
     inputs = ([Path(p) for p in group] for group in (tables, manifests, samples))
@@ -24,4 +24,4 @@ def main(
 if "snakemake" in globals():
     with logged(snakemake.log[0]):
         i, p = snakemake.input, snakemake.params
-        main(p.spec, p.scale, i.tables, i.manifests, i.samples, i.published, i.code, snakemake.output.csv)
+        main(p.spec, p.scale, i.tables, i.manifests, i.samples, i.published, p.code, snakemake.output.csv)

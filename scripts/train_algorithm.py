@@ -19,7 +19,7 @@ def main(
     dataset: str,
     federation: str,
     machine: dict[str, Any],
-    code: list[str],
+    code: str,
     out: str,
     checkpoints: str,
 ) -> None:
@@ -41,7 +41,7 @@ if "snakemake" in globals():
             snakemake.input.dataset,
             snakemake.input.federation,
             {"device": p.device, "strategy": p.strategy, "threads": snakemake.threads},
-            snakemake.input.code,
+            p.code,
             snakemake.output.metrics,
             p.checkpoints,
         )

@@ -122,13 +122,27 @@ def make_checkout(folder: Path) -> Checkout:
         for name in set(artefacts) - set(ARTEFACTS):
             del artefacts[name]
 
+    def on_what_is_there(part: dict[str, Any]) -> bool:
+        return {e for e, _ in quantities_of(part)} <= set(EXPERIMENTS)
+
     def keep_claims(file: dict[str, Any]) -> None:
-        file["claims"] = [c for c in file["claims"] if {e for e, _ in quantities_of(c)} <= set(EXPERIMENTS)]
+        for claim in file["claims"].values():
+            kept = {name: way for name, way in claim.pop("readings", {}).items() if on_what_is_there(way)}
+            claim |= {"readings": kept} if kept else {}
+        file["claims"] = {id: claim for id, claim in file["claims"].items() if on_what_is_there(claim)}
+        claims.extend(file["claims"])
+
+    def keep_headlines(study: dict[str, Any]) -> None:
+        study["headlines"] = {id: h for id, h in study["headlines"].items() if set(h["claims"]) <= set(claims)}
+        study["main"] = next(iter(study["headlines"]))
+
+    claims: list[str] = []
 
     checkout.rewrite("config/studies/toy/experiments/line.yaml", shorten)
     checkout.rewrite("config/studies/toy/experiments/faults.yaml", add_methods)
     checkout.rewrite("config/studies/toy/artefacts.yaml", keep_artefacts)
     checkout.rewrite("config/studies/toy/claims.yaml", keep_claims)
+    checkout.rewrite("config/studies/toy/study.yaml", keep_headlines)
     keep_shown(folder / "notebooks" / "toy.ipynb")
     return checkout
 

@@ -35,6 +35,7 @@ EDITS = {
     "src/fedrepro/core/rounds.py": TRAINING | ALL_AFTER_TRAINING,
     "src/fedrepro/studies/toy/measures.py": ALL_AFTER_TRAINING,
     "src/fedrepro/studies/toy/artefacts.py": {"render toy/fig3b", "render toy/faults"} | SHOWN,
+    "scripts/collect_metrics.py": ALL_AFTER_TRAINING,
     "config/studies/toy/claims.yaml": JUDGED | SHOWN,
     "src/fedrepro/report/page.css": {"build report"},
 }
@@ -42,8 +43,19 @@ EDITS = {
 
 @pytest.mark.parametrize("path", EDITS)
 def test_an_edit_reruns_what_depends_on_it_and_nothing_else(checkout, path):
-    checkout.append(path, "\n/* edited */\n" if path.endswith(".css") else "\n# edited\n")
+    edits = {"css": "\n/* edited */\n", "py": "\nEDITED = True\n", "yaml": "\n# edited\n"}
+    checkout.append(path, edits[path.rpartition(".")[2]])
     assert checkout.jobs("all") == EDITS[path]
+
+
+def test_a_comment_a_docstring_or_a_reformatting_reruns_nothing(checkout):
+    for path in (path for path in EDITS if path.endswith(".py")):
+        checkout.append(path, "\n\n\n# edited\n")
+    for path in (checkout.folder / "src" / "fedrepro" / "core").glob("*.py"):
+        path.write_text(path.read_text().replace('"""', '"""Edited. ', 1))
+    for path in (checkout.folder / "scripts").glob("*.py"):
+        path.write_text(path.read_text() + "\n# edited\n")
+    assert checkout.jobs("all") == set()
 
 
 def test_a_new_file_reruns_nothing(checkout):

@@ -6,7 +6,6 @@ rule collect_metrics:
     input:
         metrics=lambda w: LAYOUT.runs(w, "parquet"),
         manifests=lambda w: LAYOUT.runs(w, "json"),
-        code=lambda w: LAYOUT.measures_code(w.study),
     output:
         table=LAYOUT.at("tables/{study}/{experiment}.parquet"),
     log:
@@ -20,6 +19,9 @@ rule collect_metrics:
     resources:
         mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=20,
+    params:
+        code=lambda w: LAYOUT.hashed("collect_metrics", LAYOUT.measures_code(w.study)),
+        divergence=LAYOUT.divergence,
     message:
         "collect {wildcards.study}/{wildcards.experiment}"
     script:

@@ -7,7 +7,6 @@ Makes data/<dataset>/<shard>.npz and federations/<dataset>/<partition>/<shard>.n
 rule prepare_data:
     """One data set: verified real files, a labelled stand-in, or synthetic data of the papers."""
     input:
-        code=LAYOUT.dataset_code,
         files=LAYOUT.real_files,
     output:
         data=LAYOUT.at("data/{dataset}/{shard}.npz"),
@@ -24,6 +23,7 @@ rule prepare_data:
         mem_mb=lambda w, attempt: 4000 * attempt,
         runtime=30,
     params:
+        code=lambda w: LAYOUT.hashed("prepare_data", LAYOUT.dataset_code(w)),
         spec=lambda w: LAYOUT.datasets[w.dataset],
         seeds=LAYOUT.data_seeds,
         mode=LAYOUT.data,
@@ -38,7 +38,6 @@ rule partition_data:
     """The samples of each client, for every seed of a shard, and a figure of them."""
     input:
         data=LAYOUT.dataset_file,
-        code=LAYOUT.partition_code,
     output:
         federation=LAYOUT.at("federations/{dataset}/{partition}/{shard}.npz"),
         about=LAYOUT.at("federations/{dataset}/{partition}/{shard}.json"),
@@ -55,6 +54,7 @@ rule partition_data:
         mem_mb=lambda w, attempt: 4000 * attempt,
         runtime=30,
     params:
+        code=lambda w: LAYOUT.hashed("partition_data", LAYOUT.partition_code(w)),
         spec=lambda w: LAYOUT.partitions[f"{w.dataset}/{w.partition}"],
         seeds=LAYOUT.data_seeds,
     message:

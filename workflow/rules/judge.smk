@@ -1,13 +1,13 @@
-"""Needs tables, and the studies' claims and published numbers. Makes ledgers/<study>.csv and ledger.csv."""
+"""Needs tables, and the studies' claims and published numbers. Makes ledgers/<study>.csv with its readings, headlines and
+numbers, and ledger.csv, readings.csv and headlines.csv of all studies."""
 
 
 rule judge_claims:
     """One verdict per published claim of a study, or per claim that rests on one artefact."""
     input:
         unpack(LAYOUT.judging),
-        code=LAYOUT.ledger_code,
     output:
-        ledger=LAYOUT.at("ledgers/{ledger}.csv"),
+        **LAYOUT.judged,
     log:
         LAYOUT.log("judge_claims/{ledger}"),
     benchmark:
@@ -20,6 +20,8 @@ rule judge_claims:
         mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=20,
     params:
+        code=LAYOUT.hashed("judge_claims", LAYOUT.ledger_code),
+        config=str(LAYOUT.folder),
         scale=LAYOUT.scale,
         asked=LAYOUT.asked_claims,
     message:
@@ -29,11 +31,13 @@ rule judge_claims:
 
 
 rule merge_ledgers:
-    """All verdicts of the run in one ledger."""
+    """All verdicts of the run in one ledger, beside their readings and headlines."""
     input:
         ledgers=LAYOUT.ledgers,
     output:
         ledger=report(LAYOUT.at("ledger.csv"), caption="../captions/ledger.rst", category="ledger"),
+        readings=LAYOUT.at("readings.csv"),
+        headlines=LAYOUT.at("headlines.csv"),
     log:
         LAYOUT.log("merge_ledgers"),
     benchmark:

@@ -6,7 +6,6 @@ rule execute_notebook:
     input:
         unpack(LAYOUT.notebook_inputs),
         notebook="notebooks/{notebook}.ipynb",
-        code=LAYOUT.notebook_code,
     output:
         notebook=LAYOUT.at("notebooks/{notebook}.ipynb"),
         page=LAYOUT.at("notebooks/{notebook}.html"),
@@ -21,6 +20,8 @@ rule execute_notebook:
     resources:
         mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=30,
+    params:
+        code=LAYOUT.hashed("execute_notebook", LAYOUT.notebook_code),
     message:
         "execute notebook {wildcards.notebook}"
     script:

@@ -7,7 +7,6 @@ rule render_artefact:
         tables=lambda w: LAYOUT.tables(f"{w.study}/{w.artefact}"),
         manifests=lambda w: LAYOUT.manifests(f"{w.study}/{w.artefact}"),
         samples=lambda w: LAYOUT.samples(f"{w.study}/{w.artefact}"),
-        code=lambda w: LAYOUT.artefact_code(f"{w.study}/{w.artefact}"),
         published=lambda w: LAYOUT.study_files("published.csv", w.study),
     output:
         csv=LAYOUT.at("artefacts/{study}/{artefact}.csv"),
@@ -31,6 +30,7 @@ rule render_artefact:
         mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=20,
     params:
+        code=lambda w: LAYOUT.hashes("render_artefact", LAYOUT.artefact_code(f"{w.study}/{w.artefact}")),
         spec=lambda w: LAYOUT.artefacts[f"{w.study}/{w.artefact}"],
         scale=LAYOUT.scale,
     message:

@@ -9,7 +9,6 @@ rule build_report:
         notebooks=[LAYOUT.at(f"notebooks/{name}.html") for name in LAYOUT.notebooks],
         experiments=LAYOUT.experiment_files(LAYOUT.chosen_studies),
         errata=LAYOUT.study_files("errata.yaml", *LAYOUT.chosen_studies),
-        code=LAYOUT.report_code,
     output:
         page=LAYOUT.at("report/index.html"),
         assumed=LAYOUT.at("assumed.json"),
@@ -26,6 +25,7 @@ rule build_report:
         mem_mb=lambda w, attempt: 2000 * attempt,
         runtime=20,
     params:
+        code=LAYOUT.hashed("build_report", LAYOUT.report_code),
         scale=LAYOUT.scale,
         studies=LAYOUT.chosen_studies,
         folders=[str(LAYOUT.declared[study].folder) for study in LAYOUT.chosen_studies],

@@ -9,7 +9,6 @@ rule train_algorithm:
     """Train one algorithm on one experiment for one shard of the seeds; the only rule that uses a GPU."""
     input:
         unpack(LAYOUT.training_data),
-        code=LAYOUT.training_code,
     output:
         metrics=LAYOUT.at("runs/{study}/{experiment}/{algorithm}/{shard}.parquet"),
         manifest=LAYOUT.at("runs/{study}/{experiment}/{algorithm}/{shard}.json"),
@@ -27,6 +26,7 @@ rule train_algorithm:
         mem_mb=lambda w, attempt: 4000 * attempt,
         runtime=LAYOUT.places.training_minutes,
     params:
+        code=lambda w: LAYOUT.hashed("train_algorithm", LAYOUT.training_code(w)),
         settings=lambda w: LAYOUT.experiment(w).job_sha256(w.algorithm),
         config=str(LAYOUT.folder),
         scale=LAYOUT.scale,

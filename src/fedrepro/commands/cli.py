@@ -17,10 +17,10 @@ from typing import Any
 
 from fedrepro.core import parts
 from fedrepro.core.expansion import Located
-from fedrepro.core.experiment import SCALES, find_experiment, load_artefacts, load_experiment, load_experiments, scaled
+from fedrepro.core.experiment import SCALES, expanded, load_artefacts, load_experiment, load_experiments, scaled
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError, nearest
-from fedrepro.evidence.claim_files import quantities_of
+from fedrepro.evidence.claim_files import load_claims, quantities_of
 from fedrepro.files import ROOT, read_json, read_yaml
 
 CONFIG = ROOT / "config"
@@ -33,15 +33,23 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     listing = commands.add_parser("list", help="studies, artefacts, algorithms, data sets")
     listing.add_argument("what", nargs="?", choices=sorted(LISTS))
-    showing = commands.add_parser("show", help="an artefact's table, or where its picture is; an experiment's settings")
-    showing.add_argument("name", help="STUDY/ARTEFACT; with --config STUDY/EXPERIMENT")
-    showing.add_argument("--config", action="store_true", help="an experiment's settings and where each stands")
+    showing = commands.add_parser("show", help="an artefact's table or picture; an experiment's settings; a claim")
+    showing.add_argument("name", help="STUDY/ARTEFACT; with --config STUDY/EXPERIMENT or STUDY/CLAIM")
+    showing.add_argument(
+        "--config", action="store_true", help="all values of an experiment or a claim, with their places"
+    )
     showing.add_argument("--scale", help="with --config: smoke, demo, workstation or paper")
     status = commands.add_parser("status", help="what is done, running, failed")
     status.add_argument("study", nargs="*")
     chain = commands.add_parser("why", help="the chain from a claim to the data")
     chain.add_argument("claim", help="STUDY/CLAIM, as in the ledger")
-    for command in (showing, status, chain):
+    parcel = commands.add_parser("evidence", help="finished runs as an archive: export it, import one")
+    parcel.add_argument("way", choices=["export", "import"])
+    parcel.add_argument("archive", type=Path)
+    parcel.add_argument("names", nargs="*", help="export: studies or STUDY/EXPERIMENTs (all if none)")
+    parcel.add_argument("--sample", type=int, default=1, help="import: cheap runs that are trained again")
+    parcel.add_argument("--data-dir", help="import: folder of real data")
+    for command in (showing, status, chain, parcel):
         command.add_argument("--in", dest="folder", type=Path, help="a results folder, such as results/demo")
     given = parser.parse_args(arguments)
     try:
@@ -54,6 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
                 raise UserError("--scale is possible with --config only")
             case "show":
                 lines = show(given.name, given.folder)
+            case "evidence":
+                lines = _evidence(given)
             case "status":
                 lines = tell_status(given.study, given.folder)
             case _:
@@ -65,6 +75,14 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # `fedrepro list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _evidence(given: argparse.Namespace) -> Iterator[str]:
+    from fedrepro.commands import evidence  # here: other commands start faster without
+
+    if given.folder is None:
+        raise UserError("--in is needed: the results folder to export from or import into, such as results/workstation")
+    yield from evidence.main(given.way, given.archive, given.folder, given.names, given.sample, given.data_dir)
 
 
 def list_all(what: str | None) -> Iterator[str]:
@@ -124,11 +142,25 @@ def show(artefact: str, folder: Path | None) -> Iterator[str]:
     yield from textwrap.wrap(about["caption"], _width())
 
 
-def show_config(experiment: str, scale: str | None) -> Iterator[str]:
-    """What an experiment's files come to: a line per setting, and at its right the file and line it comes from."""
-    load_experiment(CONFIG, experiment, scale or "paper")  # what is not valid is an error here, too
-    tree = find_experiment(CONFIG, experiment).tree
-    rows = list(_settings(scaled(tree, scale) if scale else tree))
+def show_config(name: str, scale: str | None) -> Iterator[str]:
+    """What an experiment's files, or a claim, come to: a line per value, and at its right the file and line of it."""
+    study, _, own = name.partition("/")
+    path = study_of(CONFIG, study).file("claims.yaml")
+    claims = load_claims(path).claims if path else {}
+    experiments = expanded(CONFIG, study)
+    if own not in experiments and own not in claims:
+        raise UserError(f"'{name}' is no experiment and no claim{nearest(own, [*experiments, *claims])}")
+    if own in experiments:
+        load_experiment(CONFIG, name, scale or "paper")  # what is not valid is an error here, too
+        tree = experiments[own].tree
+        yield from _placed(scaled(tree, scale) if scale else tree)
+    if own in claims:
+        yield from ["", f"claim {name}:"] if own in experiments else []
+        yield from _placed(claims[own].tree)
+
+
+def _placed(tree: Located) -> Iterator[str]:
+    rows = list(_settings(tree))
     width = min(max(len(setting) for setting, _ in rows), 80)
     yield from (f"{setting:<{width}}  {place}".rstrip() for setting, place in rows)
 

@@ -251,9 +251,7 @@ def cases(axis: str, given: Located, sections: Collection[str]) -> Iterator[tupl
         values = {part: value for part, value in case.value.items() if part not in changes.value}
         for part, value in values.items():
             if value.is_block:
-                raise UserError(
-                    f"{value.file}: {key}.{part}: is no part of an experiment or claim{nearest(part, sections)}"
-                )
+                raise UserError(f"{value.file}: {key}.{part}: is not a key{nearest(part, sections)}")
             if PLACEHOLDER.search(str(value.value)):
                 raise UserError(f"{value.file}: {key}.{part}: a value cannot hold a placeholder")
         yield key, {axis: Located(name, name, case.places), **values}, changes

@@ -100,7 +100,7 @@ class Experiment:
 
     def job_sha256(self, algorithm: str) -> str:
         """Hash of all that a training job depends on but code, data and shard: more seeds keep finished shards."""
-        apart = ("algorithms", "title", "source", "seeds", "seeds_per_job")
+        apart = ("algorithms", "title", "source", "seeds", "seeds_per_job", "divergence")
         spec = {k: v for k, v in self.spec.items() if k not in apart}
         runs = {name: (setting.method, setting.hyper) for name, setting in self._runs(algorithm).items()}
         return sha256_of([self.id, spec, algorithm, runs])

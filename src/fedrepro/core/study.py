@@ -1,5 +1,5 @@
-"""Studies, found by their folders config/studies/<study>/: study.yaml (title, authors, venue, link, headlines) and,
-optionally, experiments/, claims.yaml, published.csv, artefacts.yaml and errata.yaml. The code has no list of studies."""
+"""Studies, found by their folders config/studies/<study>/: study.yaml (title, authors, venue, link, headlines) and
+optionally experiments/, claims.yaml, published.csv, artefacts.yaml and errata.yaml. The code has no list of studies."""
 
 import re
 from collections.abc import Mapping

@@ -8,6 +8,7 @@ case's key that is a key of a claim is a change. `except` names members that do 
 
 import ast
 import itertools
+import json
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -126,7 +127,8 @@ def _claim(name: str, family: str, body: Located, file: Located, path: Path) -> 
     main = _over(defaults.only(lambda key: key == "kind"), body.only(lambda key: key != "readings"))
     kind = main.value["kind"].value if "kind" in main.value else ""
     main = _over(defaults.only(lambda key: key in KINDS.get(kind, ())), main)
-    known = {key: Located(value, value, body.places[:1]) for key, value in (("id", name), ("family", family))}
+    given = {"id": name, "family": family}
+    known = {key: Located(text, json.dumps(text), body.places[:1]) for key, text in given.items()}
     main = main._replace(value={**known, **main.value})
     readings = body.value["readings"].value if "readings" in body.value else {}
     found = {way: _over(main.only(lambda key: key != "reading"), changes) for way, changes in readings.items()}

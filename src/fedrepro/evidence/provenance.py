@@ -1,30 +1,22 @@
 """What a result was made with: code, versions, machine."""
 
-import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fedrepro.files import ROOT, sha256
+from fedrepro.files import ROOT
 
 PACKAGES = ["fedrepro", "torch", "numpy", "scipy", "pandas", "networkx", "gpytorch", "scikit-learn", "snakemake"]
 
 
-def about(files: Iterable[str]) -> dict[str, Any]:
-    """What a manifest says beside its settings: the code (hash of the given library files), versions and machine."""
-    known = {"code_sha256": code_sha256(files), "commit": commit(), "versions": versions(), "machine": machine()}
+def about(code: str) -> dict[str, Any]:
+    """What a manifest says beside its settings: the hash of the code, versions and machine."""
+    known = {"code_sha256": code, "commit": commit(), "versions": versions(), "machine": machine()}
     return {**known, "cluster_job": cluster_job()}
-
-
-def code_sha256(files: Iterable[str]) -> str:
-    """One hash of the names and contents of library files (paths relative to the checkout)."""
-    listed = "".join(f"{name}:{sha256(ROOT / name)};" for name in sorted(files))
-    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 def commit() -> str:

@@ -14,6 +14,7 @@ from fedrepro.files import read_json, write_atomically
 #: columns of every tidy table; those of its settings, `variant`, `point` and `grid.<key>`, come after them
 TABLE_COLUMNS = [*COLUMNS, "data", "diverged"]
 RUN = ["algorithm", "setting", "seed"]
+SMALLEST_START = 1.0  # a run that starts near 0 has not diverged by reaching a thousand times that
 Measure = Callable[[pd.DataFrame], pd.DataFrame]  # a tidy table → further rows, derived from it
 
 
@@ -40,8 +41,11 @@ class Tables(dict[str, pd.DataFrame]):
         self.printed = printed
 
 
-def collect_metrics(shards: Sequence[Path], out: Path, measure: Measure | None = None) -> None:
-    """Concatenate the shards (`.parquet` with their `.json`), mark diverged runs, add the rows of `measure`."""
+def collect_metrics(
+    shards: Sequence[Path], out: Path, measure: Measure | None = None, divergence: Mapping[str, float] = {}
+) -> None:
+    """Concatenate the shards (`.parquet` with their `.json`), mark diverged runs (those of the manifests and those by
+    `divergence`, see `blown_up`), add the rows of `measure`."""
     frames, manifests = [], [read_json(shard.with_suffix(".json")) for shard in shards]
     for shard, manifest in zip(shards, manifests, strict=True):
         frame = pd.read_parquet(shard)
@@ -50,9 +54,25 @@ def collect_metrics(shards: Sequence[Path], out: Path, measure: Measure | None =
         frame["diverged"] = [run in gone for run in zip(frame["setting"], frame["seed"], strict=True)]
         frames.append(frame)
     table = with_settings(pd.concat(frames, ignore_index=True)[TABLE_COLUMNS], manifests)
+    table["diverged"] |= blown_up(table, divergence)
     if measure:
         table = pd.concat([table, measure(table)], ignore_index=True)[list(table)]
     write_atomically(out, table.to_parquet(None, index=False))
+
+
+def blown_up(table: pd.DataFrame, divergence: Mapping[str, float]) -> pd.Series:
+    """Per row, whether its run has diverged although finite: some |value| of a metric of `divergence` (metric →
+    multiple) exceeds multiple · max(|start|, SMALLEST_START), the start being the run's first value of that metric with
+    the same split, client and group."""
+    gone: set[tuple[object, ...]] = set()
+    for metric, multiple in divergence.items():
+        own = rows(table, metric).sort_values(["round", "step"], kind="stable")
+        start = own.groupby([*RUN, "split", "client", "group"])["value"].transform("first").abs()
+        beyond = own["value"].abs() > multiple * start.clip(lower=SMALLEST_START)
+        gone |= set(own.loc[beyond, RUN].itertuples(index=False, name=None))
+    if not gone:
+        return pd.Series(False, index=table.index)
+    return pd.Series([run in gone for run in zip(*(table[name] for name in RUN), strict=True)], index=table.index)
 
 
 def with_settings(table: pd.DataFrame, manifests: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

@@ -25,7 +25,7 @@ def render_artefact(
     manifests: Paths,
     samples: Paths,
     published: Path | None,
-    code: Sequence[str],
+    code: Mapping[str, str],
     out: Path,
 ) -> None:
     """Write `out`.csv, .svg, .png and .json, in results/<scale>/artefacts/<study>/. The drawing function gets `Tables`:
@@ -53,7 +53,7 @@ def _samples(path: Path) -> pd.DataFrame:
 
 
 def provenance_of(
-    spec: Spec, scale: str, frames: Frames, inputs: Paths, manifests: Paths, code: Sequence[str], root: Path
+    spec: Spec, scale: str, frames: Frames, inputs: Paths, manifests: Paths, code: Mapping[str, str], root: Path
 ) -> dict[str, Any]:
     """What the artefact shows and what it was made from, down to the data's checksums."""
     runs = []
@@ -72,7 +72,7 @@ def provenance_of(
         "data": sorted(all_rows["data"].unique()),
         "seeds": int(all_rows["seed"].nunique()),
         "diverged": len(diverged.drop_duplicates(["experiment", *RUN])) if len(diverged) else 0,
-        "code": {name: sha256(Path(name)) for name in code},
+        "code": dict(code),
         "inputs": [{"path": str(p.relative_to(root)), "sha256": sha256(p)} for p in inputs],
         "runs": runs,
     }

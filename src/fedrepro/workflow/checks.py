@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.core import parts
-from fedrepro.core.experiment import Experiment
+from fedrepro.core.experiment import Experiment, load_experiments
 from fedrepro.core.schemas import validate
+from fedrepro.core.study import Study
 from fedrepro.data.catalogue import CATALOGUE
 from fedrepro.errors import UserError, nearest
 from fedrepro.evidence.claim_files import load_claims
@@ -24,22 +25,26 @@ from fedrepro.files import ROOT, sha256, sha256_of, write_atomically
 _REMEMBERED = Path(".snakemake") / "fedrepro"
 
 
-def check_once(experiments: Iterable[Experiment], claims: Iterable[Path] = ()) -> None:
-    """Check experiments, claims files and the catalogue of data, unless these passed before with the same code."""
-    experiments, claims = list(experiments), list(claims)
+def check_once(experiments: Iterable[Experiment], studies: Iterable[Study] = ()) -> None:
+    """Check experiments, claims, headlines and the catalogue of data, unless these passed before with the same code."""
+    experiments, studies = list(experiments), list(studies)
     sources = sorted((ROOT / "src" / "fedrepro").rglob("*.py"))
     code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    files = [(str(path), sha256(path)) for path in claims]
-    config = [[(e.id, e.spec) for e in experiments], files, sha256(CATALOGUE)]  # no absolute path: a checkout may move
-    mark = _REMEMBERED / f"checked-{sha256_of([code, config])[:32]}"
+    names = ("study.yaml", "claims.yaml", "published.csv")
+    files = [(s.name, name, sha256(path)) for s in studies for name in names if (path := s.file(name))]
+    checked = [[(e.id, e.spec) for e in experiments], files, sha256(CATALOGUE)]  # no path: a checkout may move
+    mark = _REMEMBERED / f"checked-{sha256_of([code, checked])[:32]}"
     if mark.exists():
         return
     from fedrepro.data.fetch import check_catalogue  # here: with nothing to check, nothing of it is needed
+    from fedrepro.workflow.claim_checks import check_claims
 
     check_catalogue(CATALOGUE)
     check_all(experiments)
-    for path in claims:
-        load_claims(path)
+    for study in studies:
+        if path := study.file("claims.yaml"):
+            published = load_experiments(study.folder.parent.parent, "paper", study.name)
+            check_claims(load_claims(path), study, published, path)
     with contextlib.suppress(OSError):  # a read-only folder costs two seconds per start
         write_atomically(mark, "")
 

@@ -1,11 +1,13 @@
-"""The library files that a job runs on. They are among its inputs: editing an algorithm re-runs its own jobs only.
+"""The library files that a job runs on, and one hash of them: editing an algorithm re-runs its own jobs only.
 
-The import graph is read from the source, without importing. An `__init__.py` with only a docstring does not count.
+The import graph is read from the source, without importing. An `__init__.py` with only a docstring does not count. The
+hash, a parameter of the job, is of syntax trees: comments, docstrings and formatting do not change it.
 """
 
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -40,6 +42,44 @@ def training_files(methods: Iterable[str], model: str) -> tuple[str, ...]:
     """Files behind a training job of `methods` on `model`."""
     of_methods = (parts.module_of("algorithms", method) for method in methods)
     return files_behind("fedrepro.workflow.train_job", *of_methods, parts.module_of("models", model))
+
+
+@cache
+def code_sha256(files: tuple[str, ...]) -> str:
+    """One hash of library files (relative to the checkout): of their names and of what they do."""
+    listed = "".join(f"{file}:{syntax_sha256(file)};" for file in sorted(files))
+    return hashlib.sha256(listed.encode()).hexdigest()
+
+
+@cache
+def syntax_sha256(file: str) -> str:
+    """Hash of a file's syntax tree without docstrings; for a file that is not Python, of its content."""
+    path = ROOT / file
+    if path.suffix != ".py":
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    text = "".join(_written(ast.parse(path.read_text(encoding="utf-8"))))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _written(node: object) -> Iterator[str]:
+    """The tree as text, the same in all versions of Python: no places, no empty fields, no docstrings."""
+    if isinstance(node, list):
+        yield "["
+        for child in node:
+            yield from _written(child)
+        yield "]"
+    elif isinstance(node, ast.AST):
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        docstring = isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None
+        yield f"({type(node).__name__}"
+        for name, field in ast.iter_fields(node):
+            value = field[1:] if docstring and name == "body" else field
+            if value is not None and value != []:
+                yield f" {name}="
+                yield from _written(value)
+        yield ")"
+    else:
+        yield repr(node)
 
 
 @cache

@@ -19,7 +19,9 @@ from fedrepro.errors import UserError
 from fedrepro.evidence.claim_files import load_claims, quantities_of
 from fedrepro.files import ROOT
 from fedrepro.workflow.checks import check_once
-from fedrepro.workflow.code_inputs import files_behind, training_files
+from fedrepro.workflow.code_inputs import code_sha256, files_behind, syntax_sha256, training_files
+
+OTHERS = ("readings", "headlines", "numbers")  # tables that judging makes beside a ledger
 
 
 class Places(NamedTuple):
@@ -53,6 +55,7 @@ class Layout:
         self.data, self.data_dir = config["data"], config["data_dir"]
         self.data_folders = data_folders(self.data_dir)
         self.device, self.strategy = config["device"], config["strategy"]
+        self._divergence = config.get("divergence", {})
         self.folder = Path(config["config"])
         if not self.folder.is_dir():
             raise UserError(f"config: folder '{self.folder}' does not exist")
@@ -66,7 +69,7 @@ class Layout:
         self.chosen_studies = sorted({a.split("/")[0] for a in self.chosen})
         self.studies = sorted({e.study for e in self.experiments.values()})
         self.places = PLACES[self.scale]
-        check_once(self.experiments.values(), [p for s in self.declared.values() if (p := s.file("claims.yaml"))])
+        check_once(self.experiments.values(), self.declared.values())
 
     @property
     def whole_studies(self) -> list[str]:
@@ -138,6 +141,10 @@ class Layout:
             "federation": self.at(f"federations/{e.federation_id}/{wildcards.shard}.npz"),
         }
 
+    def divergence(self, wildcards: Any) -> dict[str, float]:
+        """Metric → the multiple of its start beyond which a run has diverged; the experiment's own go before."""
+        return {**self._divergence, **self.experiment(wildcards).spec.get("divergence", {})}
+
     def runs(self, wildcards: Any, suffix: str) -> list[str]:
         return self._run_files(self.experiment(wildcards), suffix)
 
@@ -167,11 +174,18 @@ class Layout:
         mine = [e for e in self.experiments.values() if e.study == study]
         mine = self._experiments_of(wildcards.ledger, "experiments") if artefact else mine
         return {
+            "study": self.study_files("study.yaml", study),
             "claims": self.study_files("claims.yaml", study),
             "published": self.study_files("published.csv", study),
             "tables": [self.at(f"tables/{e.id}.parquet") for e in mine],
             "manifests": [f for e in mine for f in self._run_files(e, "json")],
+            "experiments": self.experiment_files([study]),  # for the published settings
         }
+
+    @property
+    def judged(self) -> dict[str, str]:
+        """The tables that judging makes: of one ledger."""
+        return {"ledger": self.at("ledgers/{ledger}.csv")} | {o: self.at(f"{o}/{{ledger}}.csv") for o in OTHERS}
 
     def resting_on(self, artefact: str) -> list[str]:
         """Ids of the claims that need only an artefact's experiments."""
@@ -209,6 +223,16 @@ class Layout:
     def study_files(self, name: str, *studies: str) -> list[str]:
         """The file of that name (`published.csv`, `errata.yaml`) of each study that has one."""
         return [path for study in studies for path in self.declared[study].files(name)]
+
+    @staticmethod
+    def hashed(script: str, code: list[str]) -> str:
+        """One hash of a script and library files, the parameter `code` of a job, which runs again if they do else."""
+        return code_sha256((f"scripts/{script}.py", *code))
+
+    @staticmethod
+    def hashes(script: str, code: list[str]) -> dict[str, str]:
+        """The hash of each file, for artefacts, which list them."""
+        return {file: syntax_sha256(file) for file in (f"scripts/{script}.py", *code)}
 
     def dataset_code(self, wildcards: Any) -> list[str]:
         name = self.datasets[wildcards.dataset]["name"]
@@ -253,7 +277,9 @@ class Layout:
 @cache  # reading a study's claims takes a quarter of a second, and each of its artefacts asks
 def _needed_by_claims(path: Path) -> dict[str, set[str]]:
     """Id of each claim of a file → the experiments that it needs."""
-    return {c["id"]: {e for e, _ in quantities_of(c)} for c in load_claims(path)["claims"]}
+    return {
+        c.id: {e for e, _ in quantities_of([c.spec, *c.readings.values()])} for c in load_claims(path).claims.values()
+    }
 
 
 def _cuda_present() -> bool:

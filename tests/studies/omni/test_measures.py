@@ -49,6 +49,7 @@ def table(**runs: list[tuple]) -> pd.DataFrame:
 
 def test_measures_of_a_run():
     accuracy = [("accuracy", t, -1, 0, "test", v) for t, v in ((0, 0.1), (5, 0.84), (10, 0.86))]
+    accuracy += [("accuracy", t, -1, 0, "train", v) for t, v in ((0, 0.2), (5, 0.9), (10, 0.98))]
     pairs = [(i, j) for i in range(2) for j in range(2)]
     sizes = [("samples", 0, k, 0, "train", 50.0) for k in range(2)]
     overlap = [("overlap", 0, i, j, "", 1.0 if i == j else 0.5) for i, j in pairs]
@@ -63,6 +64,7 @@ def test_measures_of_a_run():
     assert [value(f"rounds_to_{p}") for p in (80, 85, 90)] == [5, 10, 11]
     assert value("rounds_to_85", "fedsgd") == 10
     assert value("best_accuracy") == 0.86
+    assert value("generalisation_gap") == pytest.approx(0.12)
     assert value("omega_ratio") == 2  # of the last fifth, not of round 1
     assert value("objective") == pytest.approx(2 - math.log(4) - math.log(2))
     assert value("deviation_corrected") == pytest.approx(math.sqrt(math.log(20) / 2 * (16 + 4) / 50))

@@ -25,7 +25,7 @@ def images(rounds: int = 11) -> Tables:
     found += [{**held, "client": k, "step": c} for k in range(3) for c in range(2 + k % 2)]
     table = pd.DataFrame(found).assign(experiment="sa/x", algorithm="compared", group="", data="real", diverged=False)
     table = pd.concat([table[TABLE_COLUMNS], measure(table[TABLE_COLUMNS])], ignore_index=True)
-    names = [f"{data}_{split}" for data in artefacts.DATA for split in artefacts.SPLITS]
+    names = [*(f"{data}_{split}" for data in artefacts.DATA for split in artefacts.SPLITS), "fmnist_dir_tuned"]
     return Tables({name: table.assign(data="standin") if "stl" in name else table for name in names})
 
 

@@ -18,22 +18,6 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_hash_of_code_is_of_names_and_contents(checkout):
-    (checkout / "a.py").write_text("1")
-    (checkout / "b.py").write_text("2")
-    first = provenance.code_sha256(["a.py", "b.py"])
-    assert len(first) == 64
-    assert provenance.code_sha256(["b.py", "a.py"]) == first
-    assert provenance.code_sha256(["a.py"]) != first
-    (checkout / "b.py").write_text("3")
-    assert provenance.code_sha256(["a.py", "b.py"]) != first
-    (checkout / "b.py").write_text("2")
-    assert provenance.code_sha256(["a.py", "b.py"]) == first
-    (checkout / "a.py").write_text("2")
-    (checkout / "b.py").write_text("1")
-    assert provenance.code_sha256(["a.py", "b.py"]) != first
-
-
 def test_the_commit_is_marked_where_tracked_files_changed(checkout):
     def git(*arguments: str) -> str:
         identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]

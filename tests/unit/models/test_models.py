@@ -10,7 +10,7 @@ from torch.func import functional_call
 
 from fedrepro.core import parts
 from fedrepro.core.federation import Batch
-from fedrepro.core.model import Quadratic, build, max_pool_2
+from fedrepro.core.model import Quadratic, build, channels_last, max_pool_2
 from fedrepro.core.params import Params
 from fedrepro.core.task import OBJECTIVES
 from fedrepro.errors import UserError
@@ -187,6 +187,48 @@ def test_lenet_5_has_its_61706_parameters():
     # (25·1 + 1)·6 + (25·6 + 1)·16 + (25·16 + 1)·120 + (120 + 1)·84 + (84 + 1)·10
     assert count("lenet5", (1, 28, 28), 10) == 156 + 2_416 + 48_120 + 10_164 + 850 == 61_706
     assert parts.model("lenet5")((3, 32, 32), 10)(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("inputs", [(1, 28, 28), (3, 28, 28), (3, 32, 32)])
+def test_lenet_5_by_its_layers(inputs, dtype, tolerance):
+    """Torch's own layers, in the order of the docstring, give the same output and the same gradients."""
+    model = build(parts.model("lenet5"), inputs, 10, torch.Generator().manual_seed(0)).to(dtype)
+    pool, relu = torch.nn.functional.max_pool2d, torch.relu
+    generator = torch.Generator().manual_seed(1)
+    x, y = torch.randn(16, *inputs, generator=generator, dtype=dtype), torch.arange(16) % 10
+    z = relu(model.third(relu(pool(model.second(relu(pool(model.first(x), 2))), 2))))
+    expected, found = model.head(relu(model.dense(z.flatten(1)))), model(x)
+    assert (found - expected).norm() <= tolerance * expected.norm()
+    parameters = list(model.parameters())
+    mine, theirs = (
+        torch.autograd.grad(torch.nn.functional.cross_entropy(output, y), parameters) for output in (found, expected)
+    )
+    for a, b in zip(mine, theirs, strict=True):
+        assert (a - b).norm() <= tolerance * b.norm()
+
+
+def test_lenet_5_of_a_seed_starts_from_the_same_numbers():
+    """One generator fills the layers in order, the third as the convolution that it is."""
+    model = build(parts.model("lenet5"), (1, 28, 28), 10, torch.Generator().manual_seed(0))
+    assert {name: tuple(p.shape) for name, p in model.named_parameters() if "third" in name} == {
+        "third.weight": (120, 16, 5, 5),
+        "third.bias": (120,),
+    }
+    generator = torch.Generator().manual_seed(0)
+    for name, fan_in in (("first", 25), ("second", 150), ("third", 400), ("dense", 120), ("head", 84)):
+        for parameter in model.get_submodule(name).parameters():
+            bound = 1 / math.sqrt(fan_in)
+            assert torch.equal(parameter, torch.empty_like(parameter).uniform_(-bound, bound, generator=generator))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_channels_last_keeps_the_images(channels):
+    x = torch.randn(2, channels, 6, 4, generator=torch.Generator().manual_seed(0))
+    found = channels_last(x)
+    assert torch.equal(found, x)
+    assert found.stride() == (24 * channels, 1, 4 * channels, channels)
+    assert (found.data_ptr() == x.data_ptr()) == (channels == 1)
 
 
 @pytest.mark.parametrize("norm", ["batch", "group"])

@@ -201,12 +201,10 @@ def test_code_of_committed_studies_is_their_own(config):
 
 
 CLAIMS = """
-study: toy
+defaults: {origin: paper, source: a, statement: b, measured_on: synthetic}
 claims:
-- {id: on_line, source: a, statement: b, kind: threshold, measured_on: synthetic, at_most: 1,
-   ours: {experiment: line, algorithm: fedavg, metric: loss}}
-- {id: sum, source: a, statement: b, kind: consistency, expression: x, numbers: {x: 1}, stated: 1,
-   tolerance: {absolute: 0}}
+  on_line: {kind: threshold, at_most: 1, ours: {experiment: line, algorithm: fedavg, metric: loss}}
+  sum: {kind: consistency, expression: x, numbers: {x: 1}, stated: 1, tolerance: {absolute: 0}}
 """
 
 

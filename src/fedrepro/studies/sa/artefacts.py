@@ -120,7 +120,7 @@ def arms(tables: Tables) -> Drawn:
     drawn = []
     for ax, metric in zip(axes[0], ("accuracy", "loss"), strict=True):
         for setting, (label, colour, style) in ARMS.items():
-            curve = rows(tables["fmnist_dir"], metric, split="test", client=-1, setting=setting)
+            curve = rows(tables["fmnist_dir_tuned"], metric, split="test", client=-1, setting=setting)
             summary = curve.groupby("round")["value"].agg(median="median", low="min", high="max").reset_index()
             ax.plot(summary["round"], summary["median"], label=label, color=colour, linestyle=style)
             drawn.append(summary.assign(metric=metric, arm=label))
@@ -135,7 +135,7 @@ def arms_table(tables: Tables) -> pd.DataFrame:
     for setting, (label, *_) in ARMS.items():
         line: dict[str, object] = {"arm": label}
         for metric in ("late_accuracy", "late_loss", "oscillation_accuracy", "oscillation_loss"):
-            values = rows(tables["fmnist_dir"], metric, setting=setting)["value"]
+            values = rows(tables["fmnist_dir_tuned"], metric, setting=setting)["value"]
             line[metric.replace("_", " ")] = _with_deviation(values, 4, "too few rounds")
         lines.append(line)
     return pd.DataFrame(lines)
