@@ -187,3 +187,22 @@ def test_figures_return_what_they_draw(tables, name):
     fig, numbers = getattr(figures, name)(tables)
     assert len(numbers) > 5
     assert any(ax.has_data() for ax in fig.axes)
+
+
+def test_the_change_from_lambda_0_is_paired_by_seed():
+    # Changes of 2 and 4 points: mean 3, standard error √2/√2 = 1, times t of one degree of freedom, 12.706.
+    by_seed = pd.DataFrame({0: [50.0, 52.0], 1: [60.0, 64.0]}, index=pd.Index([0, 0.9], name="fraction"))
+    change = figures._change(by_seed)
+    assert change["change"].tolist() == [0, 3]
+    assert change.loc[0.9, "half"] == pytest.approx(12.706, abs=1e-3)
+    assert figures._change(by_seed.loc[[0.9]])["change"].isna().all()
+
+
+def test_one_method_far_below_does_not_stretch_the_axis():
+    axes = figures.figure()[1]
+    ends = {"q05": [80, 81, 82, 5], "q95": [90, 91, 92, 20]}
+    lines = pd.DataFrame({"method": ["fedavg", "q_ffl", "ditto", "afl"], **ends})
+    figures._without_outliers(axes[0, 0], lines, "q05", "q95", "method")
+    low, high = axes[0, 0].get_ylim()
+    assert 70 < low < 80 < 92 < high
+    assert [text.get_text() for text in axes[0, 0].texts] == ["below: AFL"]
