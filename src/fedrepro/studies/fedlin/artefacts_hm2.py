@@ -128,8 +128,8 @@ def fig3_4(tables: Tables) -> Drawn:
 
 def calibration(tables: Tables) -> Drawn:
     """Coverage of the 50, 80, 90 and 95 % intervals over all runs, of θ and of φ: one panel per case."""
-    panels = {f"Case {case}": (f"hm2_{case.lower()}", ["lasso", "ridge"]) for case in CASES}
-    panels["hierarchy"] = ("hm2_hierarchy", [""])
+    cases = {f"Case {case}": (f"hm2_{case.lower()}", ["lasso", "ridge"]) for case in CASES}
+    panels = {**cases, "hierarchy": ("hm2_hierarchy", [""])}
     fig, axes = figure(2, len(panels), width=9.6, height=2.3, sharex=True, sharey="row")
     lines = []
     levels = np.array(list(HALF_WIDTHS))

@@ -14,7 +14,7 @@ means on noisy test targets.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -37,7 +37,8 @@ class ClosedForm(Algorithm):
     iterative: ClassVar[bool] = False
 
     def resolve(self, problem: Problem) -> Self:
-        _model(problem)
+        if not isinstance(problem.task.model, LinearOutputs):
+            raise UserError("ClosedForm: needs the model linear_outputs")
         if self.fit == "bayes" and not {"omega", "sigma"} <= set(problem.federation.facts):
             raise UserError("ClosedForm: fit = 'bayes': this data set does not know its true omega and sigma")
         if self.fit == "bayes" and not np.all(problem.federation.facts["sigma"] > 0):
@@ -46,7 +47,7 @@ class ClosedForm(Algorithm):
 
     def init(self, problem: Problem, w: Params) -> State:
         holdings = problem.federation.train
-        model = _model(problem)
+        model = cast(LinearOutputs, problem.task.model)
         whole = problem.summaries("train")  # H, b of the mean losses
         linear = whole.linear[..., : model.targets]  # of one arm
         if self.fit in ("least_squares", "multitask"):
@@ -85,14 +86,7 @@ class ClosedForm(Algorithm):
 
 def _a_rmse(metric: str, squares: list[Tensor], split: str, problem: Problem) -> Iterator[Metric]:
     """A-RMSE per output from the devices' squared errors, [n] or [n, S] each."""
-    model = _model(problem)
+    model = cast(LinearOutputs, problem.task.model)
     errors = model.repeated(torch.stack([own.mean(0).sqrt().reshape(-1) for own in squares]).mean(0))
     for name, value in zip(model.names(problem.federation.facts), errors.tolist(), strict=True):
         yield Metric(metric, value, split, group=name)
-
-
-def _model(problem: Problem) -> LinearOutputs:
-    model = problem.task.model
-    if not isinstance(model, LinearOutputs):
-        raise UserError("ClosedForm: needs the model linear_outputs")
-    return model
