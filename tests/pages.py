@@ -7,9 +7,18 @@ import csv
 import json
 from pathlib import Path
 
-from fedrepro.evidence.ledger import COLUMNS
 from fedrepro.report.claims import VERDICTS
 
+LEDGER = (
+    *("claim", "study", "origin", "source", "kind", "family", "statement", "paper_says", "our_test", "ours"),
+    *("ci_low", "ci_high", "p", "p_holm", "p_flip", "p_printed", "verdict", "reason", "hint", "evidence", "data"),
+    *("scale", "seeds", "reading", "next"),
+)
+HEADLINES = (
+    *("headline", "study", "main", "quote", "place", "says", "rule", "claims", "n", "reproduced", "direction"),
+    *("not_reproduced", "undecided", "not_tested", "verdict", "reason"),
+)
+NUMBERS = ("claim", "reading", "quantity", "seed", "value", "diverged")
 HOSTILE = "</script></style><script>alert('x')</script><img src=x onerror=alert(1)>\"'><b>&amp;"
 # one transparent pixel
 PNG = base64.b64decode(
@@ -19,12 +28,16 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert("svg")</script></sv
 SHA = "ab" * 32
 
 
-def write_ledger(results: Path, rows: list[dict]) -> None:
-    results.mkdir(parents=True, exist_ok=True)
-    with (results / "ledger.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+def write_rows(path: Path, columns: tuple[str, ...], rows: list[dict]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, restval="")
         writer.writeheader()
-        writer.writerows({key: "" for key in COLUMNS} | row for row in rows)
+        writer.writerows(rows)
+
+
+def write_ledger(results: Path, rows: list[dict]) -> None:
+    write_rows(results / "ledger.csv", LEDGER, [{"origin": "paper"} | row for row in rows])
 
 
 def write_artefact(results: Path, name: str, *, rows: int = 3, **info: object) -> None:
@@ -66,22 +79,45 @@ def write_manifest(results: Path, path: str, **entries: object) -> None:
 
 
 def write_results(folder: Path) -> Path:
-    """Claims of every verdict, figures, a table, runs, a failure; some of it hostile."""
+    """Claims of every verdict and origin, with readings, headlines, figures, a table, runs, a failure; some of it
+    hostile."""
+    row = {"study": "toy", "origin": "paper", "source": "§IV, Fig. 3", "kind": "value", "family": "fig3"}
+    row |= {"paper_says": "160 ± 2 (30 runs)", "our_test": "within 5 of the printed 160", "ours": "158.123456789"}
+    row |= {"ci_low": "150.5", "ci_high": "166.25", "p": "0.00312", "p_holm": "0.0125", "p_flip": "0.03125"}
+    row |= {"data": "synthetic", "scale": "demo", "seeds": "5", "evidence": "published settings"}
     rows = [
-        {"claim": f"toy/claim_{at}", "study": "toy", "source": "§IV, Fig. 3", "statement": f"Statement {at}."}
-        | {
-            "published": "160",
-            "ours": "158.123456789",
-            "ci_low": "150.5",
-            "ci_high": "166.25",
-            "verdict": verdict,
-        }
-        | {"reason": f"Reason {at}.", "data": "synthetic", "scale": "demo", "seeds": "5"}
+        row
+        | {"claim": f"toy/claim_{at}", "statement": f"Statement {at}.", "reason": f"Reason {at}.", "verdict": verdict}
         for at, verdict in enumerate(VERDICTS)
     ]
-    rows.append({"claim": "other/spread", "study": "other", "statement": HOSTILE, "source": HOSTILE})
-    rows[-1] |= {"published": HOSTILE, "reason": HOSTILE, "verdict": "not tested", "data": "standin"}
+    rows[0]["reading"] = "flips: the sum → not reproduced"
+    rows[3]["next"] = "12 more seeds, about 3 min"
+    rows[5] |= {"hint": "points to not reproduced: p 0.003", "evidence": "reduced: rounds 20 of 100"}
+    rows += [
+        row | {"claim": "toy/adds_up", "origin": "printed", "statement": "It adds up.", "paper_says": "", "ours": "3"}
+        | {"verdict": "contradicted by the source", "reason": "3 ≠ 2", "data": "published", "p": "", "p_holm": ""}
+        | {"source": "Table 9", "seeds": "0", "evidence": "printed numbers", "p_flip": ""},
+        row | {"claim": "toy/control", "origin": "added", "statement": "A control.", "verdict": "reproduced"}
+        | {"source": "added", "reason": "As it should."},
+    ]  # fmt: skip
+    rows.append({"claim": "other/spread", "study": "other", "origin": "paper", "statement": HOSTILE, "source": HOSTILE})
+    rows[-1] |= {"paper_says": HOSTILE * 2, "our_test": HOSTILE, "reason": HOSTILE, "hint": HOSTILE, "next": HOSTILE}
+    rows[-1] |= {"verdict": "not tested", "data": "standin", "evidence": HOSTILE, "reading": HOSTILE}
     write_ledger(folder, rows)
+    reading = row | {"claim": "toy/claim_0", "ours": "99", "verdict": "not reproduced", "reason": "Not as a sum."}
+    others = [reading | {"reading": "the sum"}, rows[-1] | {"reading": HOSTILE}]
+    write_rows(folder / "readings.csv", LEDGER, others)
+    headline = {"study": "toy", "place": "Abstract", "rule": "all", "reason": "One of three fails."}
+    headline |= {"n": 3, "direction": 0, "not_tested": 0}
+    headlines = [
+        headline | {"headline": "second", "main": False, "quote": "It is small.", "says": "Small.", "claims": "claim_3"}
+        | {"verdict": "undecided", "undecided": 1, "reproduced": 0, "not_reproduced": 0},
+        headline | {"headline": "first", "main": True, "quote": "It is so.", "says": "So.", "verdict": "not reproduced"}
+        | {"claims": "toy/claim_0 toy/claim_2 toy/claim_3", "reproduced": 1, "not_reproduced": 1, "undecided": 1},
+        {"headline": "only", "study": "other", "main": True, "quote": HOSTILE, "place": HOSTILE, "says": HOSTILE}
+        | {"claims": "other/spread", "reason": HOSTILE, "verdict": "not tested", "not_tested": 1},
+    ]  # fmt: skip
+    write_rows(folder / "headlines.csv", HEADLINES, headlines)
     run = {"path": "runs/toy/line/toy/0.json", "experiment": "toy/line", "algorithm": "toy", "seconds": 200.0}
     write_artefact(
         folder,
@@ -110,7 +146,14 @@ def write_results(folder: Path) -> Path:
         )
     )
     (folder / "errata.json").write_text(
-        json.dumps([{"study": "other", "place": "Table 2.2", "statement": "0.811", "reason": "the text says 0.801"}])
+        json.dumps(
+            [
+                {"study": "toy", "place": "Table 9", "printed": "2", "should_be": "3", "severity": "computed"},
+                {"study": "toy", "place": "eq. (1)", "printed": "N", "should_be": "L", "severity": "slip", "how": "§2"},
+                {"study": "other", "place": "Table 2.2", "printed": "0.811", "should_be": "0.801"}
+                | {"severity": "breaks", "how": "the text says 0.801"},
+            ]
+        )
     )
     failure = {
         "rule": "train",

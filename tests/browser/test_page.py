@@ -23,7 +23,7 @@ class Seen:
 
     def rows(self) -> list[str]:
         """Ids of the visible claims, in order."""
-        return self.page.eval_on_selector_all("#claims tbody tr", "rows => rows.filter(r => !r.hidden).map(r => r.id)")
+        return self.page.eval_on_selector_all("#claims > tbody", "rows => rows.filter(r => !r.hidden).map(r => r.id)")
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +74,9 @@ def test_nothing_is_asked_of_the_network_and_every_image_loads(seen):
     assert [url for url in seen.requests if not url.startswith("data:")] == [seen.page.url]
 
 
-def test_words_study_and_verdict_filter_the_claims(seen):
+def test_words_study_origin_and_verdict_filter_the_claims(seen):
     everything = seen.rows()
-    assert len(everything) == len(VERDICTS) + 1
+    assert len(everything) == len(VERDICTS) + 3
     seen.page.fill("#filter-text", "statement 2.")
     assert seen.rows() == ["toy/claim_2"]
     assert seen.page.inner_text("#filter-count") == f"1 of {len(everything)} claims"
@@ -85,29 +85,56 @@ def test_words_study_and_verdict_filter_the_claims(seen):
     seen.page.click("#filter-none button")
     assert seen.rows() == everything
     seen.page.select_option("#filter-verdict", "not tested")
-    assert seen.rows() == ["toy/claim_4", "other/spread"]
+    assert seen.rows() == ["toy/claim_5", "other/spread"]
     seen.page.select_option("#filter-study", "other")
     assert seen.rows() == ["other/spread"]
     seen.page.click("#filter-reset")
     assert seen.rows() == everything
+    seen.page.select_option("#filter-origin", "added")
+    assert seen.rows() == ["toy/control"]
 
 
 def test_a_number_of_the_summary_leads_to_its_claims(seen):
     seen.page.click(".matrix a[data-study=toy][data-verdict=direction]")
     assert seen.rows() == ["toy/claim_1"]
     assert seen.page.url.endswith("#ledger")
+    seen.page.click(".matrix tfoot a[data-origin=printed]")
+    assert seen.rows() == ["toy/adds_up"]
+
+
+def test_a_headline_opens_to_its_claims_and_a_claim_to_its_readings(seen):
+    headline = seen.page.locator("[id='headline/toy/first']")
+    link = headline.locator("a", has_text="Statement 0.")
+    assert not link.is_visible()
+    headline.locator("summary").click()
+    link.click()
+    assert seen.page.url.endswith("#toy/claim_0")
+    claim = seen.page.locator("[id='toy/claim_0']")
+    other = claim.get_by_text("Not as a sum.")
+    assert not other.is_visible()
+    claim.locator(".readings summary").click()
+    assert other.is_visible()
+
+
+def test_a_link_to_a_hidden_claim_shows_it(seen):
+    seen.page.select_option("#filter-origin", "added")
+    seen.page.locator("[id='headline/toy/first'] summary").click()
+    seen.page.locator("[id='headline/toy/first'] a").first.click()
+    assert "toy/claim_0" in seen.rows()
+    assert seen.page.locator("[id='toy/claim_0']").is_visible()
 
 
 def test_columns_sort_both_ways(seen):
-    verdict = seen.page.locator("#claims thead th", has_text="Verdict")
+    verdict = seen.page.locator("#claims > thead th", has_text="Verdict")
     verdict.locator("button").click()
     assert verdict.get_attribute("aria-sort") == "ascending"
     up = seen.rows()
-    assert up[:4] == [f"toy/claim_{at}" for at in range(4)]
+    assert up[:4] == ["toy/claim_0", "toy/control", "toy/claim_1", "toy/claim_2"]
     verdict.locator("button").click()
     assert verdict.get_attribute("aria-sort") == "descending"
-    assert seen.rows()[-1] == up[0]
+    assert seen.rows()[-2:] == up[:2]
     assert set(seen.rows()) == set(up)
+    assert seen.page.locator("[id='toy/claim_3'] .more").inner_text().startswith("Reason 3.")  # it moves along
 
 
 def test_a_figure_is_enlarged_and_closed_by_keyboard(seen):
@@ -174,6 +201,6 @@ def test_from_a_claim_to_its_figure_and_the_data(seen):
 
 def test_without_a_script_everything_is_there(opened):
     page = opened(java_script_enabled=False).page
-    assert page.locator("#claims tbody tr").count() == len(VERDICTS) + 1
+    assert page.locator("#claims > tbody").count() == len(VERDICTS) + 3
     assert page.locator(".zoom img").first.is_visible()
     assert not page.locator("#filter-text").is_visible()

@@ -181,4 +181,4 @@ def test_snakemakes_own_report_has_every_figure_by_study_with_its_caption(checko
     for name, item in figures.items():
         assert declared[name]["title"] in html.unescape(item["caption"])
     (ledger,) = categories["ledger"]["Other"]
-    assert "One verdict per published claim" in shown[ledger]["caption"]
+    assert "One verdict per claim" in shown[ledger]["caption"]

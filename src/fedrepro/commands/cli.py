@@ -1,27 +1,32 @@
-"""`fedrepro list|show|status|why`: look at studies and results without knowing snakemake. Results are read from
+"""`fedrepro list|show|status|why|next`: look at studies and results without knowing snakemake. Results are read from
 results/ of the checkout: the newest run first, results/reference last; `--in` names a folder. The command only reads;
 `make reproduce` runs."""
 
 import argparse
 import ast
+import csv
 import os
 import re
 import shutil
 import sys
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fedrepro.commands.next import tell_next
 from fedrepro.core import parts
 from fedrepro.core.expansion import Located
 from fedrepro.core.experiment import SCALES, expanded, load_artefacts, load_experiment, load_experiments, scaled
-from fedrepro.core.study import load_studies, study_of
+from fedrepro.core.study import Study, load_studies, study_of
 from fedrepro.errors import UserError, nearest
-from fedrepro.evidence.claim_files import load_claims, quantities_of
+from fedrepro.evidence.claim_files import Claim, load_claims, quantities_of
 from fedrepro.files import ROOT, read_json, read_yaml
+from fedrepro.report.claims import ORIGINS
+from fedrepro.report.formats import interval_text, p_texts, short_number
 
 CONFIG = ROOT / "config"
 ALIVE = 120.0  # seconds since the last line of its log for which a job counts as running
@@ -49,6 +54,9 @@ def main(arguments: list[str] | None = None) -> int:
     parcel.add_argument("names", nargs="*", help="export: studies or STUDY/EXPERIMENTs (all if none)")
     parcel.add_argument("--sample", type=int, default=1, help="import: cheap runs that are trained again")
     parcel.add_argument("--data-dir", help="import: folder of real data")
+    ahead = commands.add_parser("next", help="open claims of the papers, by the time it takes to decide them")
+    ahead.add_argument("study", nargs="*")
+    ahead.add_argument("--results", dest="folder", type=Path, help="a results folder, such as results/demo")
     for command in (showing, status, chain, parcel):
         command.add_argument("--in", dest="folder", type=Path, help="a results folder, such as results/demo")
     given = parser.parse_args(arguments)
@@ -66,6 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
                 lines = _evidence(given)
             case "status":
                 lines = tell_status(given.study, given.folder)
+            case "next":
+                lines = tell_next(_ledgers(given.study, given.folder))
             case _:
                 lines = why(given.claim, given.folder)
         sys.stdout.writelines(f"{line}\n" for line in lines)
@@ -98,9 +108,14 @@ def list_all(what: str | None) -> Iterator[str]:
 
 def _studies() -> Iterator[tuple[str, str]]:
     for study in load_studies(CONFIG).values():
-        experiments, claims = load_experiments(CONFIG, SCALES[0], study.name), study.file("claims.yaml")
-        counts = f"{len(experiments)} experiments, {len(read_yaml(claims)['claims']) if claims else 0} claims"
-        yield study.name, f"{counts}: {study.paper}"
+        experiments = load_experiments(CONFIG, SCALES[0], study.name)
+        origins = Counter(claim.spec["origin"] for claim in _claims_of(study).values())
+        claims = f"{origins['paper']} claims, {origins['printed']} on printed numbers, {origins['added']} added"
+        yield study.name, f"{len(experiments)} experiments, {claims}: {study.paper}"
+
+
+def _claims_of(study: Study) -> dict[str, Claim]:
+    return load_claims(declared).claims if (declared := study.file("claims.yaml")) else {}
 
 
 def _artefacts() -> Iterator[tuple[str, str]]:
@@ -193,12 +208,22 @@ def tell_status(studies: list[str], folder: Path | None) -> Iterator[str]:
             states = _training_states(results, [e for e in experiments.values() if e.study == study], troubles)
             drawn = [a for a in artefacts if a.startswith(f"{study}/")]
             made = sum((results / "artefacts" / f"{a}.json").is_file() for a in drawn)
-            judged = "judged" if (results / "ledgers" / f"{study}.csv").is_file() else "not judged"
+            judged = _judged(results / "ledgers" / f"{study}.csv")
             training = ", ".join(f"{n} {state}" for state, n in states.items() if n)
             yield f"  {study:<8} training: {training} · {made} of {len(drawn)} artefacts · {judged}"
         page = results / "report" / "index.html"
         yield f"  report: {_shown(page) if page.is_file() else 'not yet'}"
         yield from troubles
+
+
+def _judged(ledger: Path) -> str:
+    """How many claims are reproduced: the paper's own, and counted apart the others."""
+    if not ledger.is_file():
+        return "not judged"
+    rows = _rows(ledger)
+    counts = {origin: Counter(row["verdict"] for row in rows if row["origin"] == origin) for origin in ORIGINS}
+    told = (f"{found['reproduced']} of {found.total()} {origin}" for origin, found in counts.items() if found)
+    return f"reproduced: {', '.join(told) or 'no claim'}"
 
 
 def _training_states(results: Path, experiments: Iterable[Any], troubles: list[str]) -> dict[str, int]:
@@ -225,36 +250,104 @@ def _training_state(results: Path, job: str) -> tuple[str, list[str]]:
 
 
 def why(claim: str, folder: Path | None) -> Iterator[str]:
-    import pandas as pd
-
     study, _, name = claim.partition("/")
-    declared = study_of(CONFIG, study).file("claims.yaml")
-    entries = {c["id"]: c for c in read_yaml(declared)["claims"]} if declared else {}
+    entries = _claims_of(study_of(CONFIG, study))
     if name not in entries:
         hint = nearest(name, entries) if name else f"; {study} has: {', '.join(sorted(entries))}"
         raise UserError(f"claim '{claim}' is unknown{hint}")
     results = _folder_with(f"ledgers/{study}.csv", folder, f"the ledger of {study}")
-    ledger = pd.read_csv(path := results / "ledgers" / f"{study}.csv", keep_default_na=False, dtype=str)
-    row = ledger[ledger["claim"] == claim].iloc[0]
-    yield f"{claim} ({row.source}): {row.verdict}"
-    for text in (row.statement, f"because: {row.reason}"):
-        yield from textwrap.wrap(text, _width(), initial_indent="  ", subsequent_indent="  ")
-    ours = f"ours {row.ours or '–'}" + (f" [{row.ci_low}, {row.ci_high}]" if row.ci_low else "")
-    yield f"  published {row.published or '–'} · {ours} · {row.seeds or 0} seeds · {row.scale}"
-    yield f"  rule: kind {row.kind} in config/studies/{study}/claims.yaml, verdict in {_shown(path)}"
+    row = next(iter(_rows_of(claim, ledger := results / "ledgers" / f"{study}.csv")), None)
+    if row is None:
+        raise UserError(f"{_shown(ledger)}: has no claim '{claim}': it was judged before the claim was written")
+    readings = _rows_of(claim, results / "readings" / f"{study}.csv")
+    yield f"{claim} ({row['source']}; origin: {row['origin']}): {row['verdict']}"
+    yield from _told("paper says", row["paper_says"] or row["statement"])
+    if row["paper_says"] not in ("", row["statement"]):
+        yield from _told("that is", row["statement"])
+    yield from _told("our test", row["our_test"])
+    yield from _told("ours", _measured(row))
+    yield from _told("because", row["reason"])
+    evidence = (row["evidence"], f"{row['seeds'] or 0} seeds", f"{row['data']} data" * bool(row["data"]), row["scale"])
+    yield from _told("evidence", " · ".join(filter(None, evidence)))
+    yield from _told("hint", row["hint"])
+    yield from _told("next", row["next"])
+    yield from _told("readings", row["reading"])
+    for other in readings:
+        told = f"{other['reading']}: {other['verdict']} ({_measured(other)}); {other['reason']}"
+        yield from textwrap.wrap(told, _width(), initial_indent="    ", subsequent_indent="      ")
+    named = {other["reading"] for other in readings}
+    numbers = _rows_of(claim, results / "numbers" / f"{study}.csv")
+    yield from _per_seed([number for number in numbers if number["reading"] not in named])
+    yield f"  rule: kind {row['kind']} in config/studies/{study}/claims.yaml, verdict in {_shown(ledger)}"
+    specs = [entries[name].spec, *entries[name].readings.values()]
+    yield from _runs(results, study, sorted({found for spec in specs for found in quantities_of(spec)}))
+
+
+def _measured(row: dict[str, str]) -> str:
+    """Our number with its interval and p-values."""
+    interval = interval_text(row["ci_low"], row["ci_high"])
+    values = [f"{words} {value}".replace("p p", "p") for words, value in p_texts(row)]
+    return " · ".join(filter(None, [f"{row['ours'] or '–'} {interval}".strip(), ", ".join(values)]))
+
+
+def _told(what: str, text: str) -> Iterator[str]:
+    """`what: text` in lines of the terminal's width; nothing without text."""
+    if text:
+        yield from textwrap.wrap(f"{what}: {text}", _width(), initial_indent="  ", subsequent_indent="    ")
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a csv file as texts; none if it does not exist."""
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _rows_of(claim: str, path: Path) -> list[dict[str, str]]:
+    return [row for row in _rows(path) if row["claim"] == claim]
+
+
+def _per_seed(numbers: list[dict[str, str]]) -> Iterator[str]:
+    """A table with one line per seed and one column per quantity."""
+    names = list(dict.fromkeys(number["quantity"] for number in numbers))
+    by_seed: dict[str, dict[str, str]] = {}
+    for number in numbers:
+        value = short_number(number["value"]) or "–"
+        lost = " (diverged)" * (number["diverged"].lower() in ("true", "1"))
+        by_seed.setdefault(number["seed"], {})[number["quantity"]] = value + lost
+    if by_seed:
+        yield "  seed  " + "".join(f"{name:<22}" for name in names).rstrip()
+    for seed, values in by_seed.items():
+        yield f"  {seed:<6}" + "".join(f"{values.get(name, '–'):<22}" for name in names).rstrip()
+
+
+def _runs(results: Path, study: str, quantities: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The runs behind (experiment, algorithm or "" for all), each down to the checksums of its data."""
+    paths = (sorted(results.glob(f"runs/{study}/{e}/{algorithm or '*'}/*.json")) for e, algorithm in quantities)
     shown: set[str] = set()
-    for experiment, algorithm in sorted(set(quantities_of(entries[name]))):
-        for path in sorted(results.glob(f"runs/{study}/{experiment}/{algorithm or '*'}/*.json")):
-            run = read_json(path)
-            yield f"run {path.relative_to(results)}"
-            yield f"  seeds {run['shard']} · {run['seconds']} s · commit {run['commit'][:12]}"
-            for what, key in (("config", "config"), ("code", "code"), ("split", "federation")):
-                yield f"  {what:<6} {run[f'{key}_sha256']}"
-            data = run["data"]
-            yield f"  data   {data['sha256']} ({data['name']}, {data['kind']})"
-            files = {} if data["sha256"] in shown else (data.get("found") or {}).get("files") or {}
-            yield from (f"    real file {file}: {checksum}" for file, checksum in sorted(files.items()))
-            shown.add(data["sha256"])
+    for path in dict.fromkeys(path for found in paths for path in found):
+        run = read_json(path)
+        yield f"run {path.relative_to(results)}"
+        yield f"  seeds {run['shard']} · {run['seconds']} s · commit {run['commit'][:12]}"
+        for what, key in (("config", "config"), ("code", "code"), ("split", "federation")):
+            yield f"  {what:<6} {run[f'{key}_sha256']}"
+        data = run["data"]
+        yield f"  data   {data['sha256']} ({data['name']}, {data['kind']})"
+        files = {} if data["sha256"] in shown else (data.get("found") or {}).get("files") or {}
+        yield from (f"    real file {file}: {checksum}" for file, checksum in sorted(files.items()))
+        shown.add(data["sha256"])
+
+
+def _ledgers(studies: list[str], folder: Path | None) -> Iterator[Path]:
+    """The ledgers of the studies; of all that have one if none is named."""
+    for study in [study_of(CONFIG, name).name for name in studies] or load_studies(CONFIG):
+        file = f"ledgers/{study}.csv"
+        try:
+            yield _folder_with(file, folder, f"ledger of {study}") / file
+        except UserError:
+            if studies:
+                raise
 
 
 def _folder_with(file: str, folder: Path | None, what: str) -> Path:

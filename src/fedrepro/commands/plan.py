@@ -10,6 +10,8 @@ counts the arithmetic of a network's gradient step on a model without memory, at
 jobs it is their time on a core of this machine times the measured rate of that core.
 
 Disk: the files of earlier runs, scaled by the numbers of samples and evaluations; a guess before the first run.
+
+Claims that an earlier run at this scale left open are counted, with the times that the ledger gives for deciding them.
 """
 
 import functools
@@ -25,6 +27,7 @@ from typing import Any, Self
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from fedrepro.commands.next import open_claims, summary
 from fedrepro.core import parts
 from fedrepro.core.experiment import Experiment
 from fedrepro.core.federation import LocalWork
@@ -171,11 +174,10 @@ def core_rate(size: int = 512, seconds: float = 0.1) -> float:
 
 def step_flops(e: Experiment, samples: int) -> float:
     """Operations per gradient step; 0 where unknown or negligible. samples: per client."""
-    name, batch = e.spec["dataset"]["name"], e.spec["local"]["batch"]
-    if name not in SHAPES:
+    if (name := e.spec["dataset"]["name"]) not in SHAPES:
         return 0.0
     each = _sample_flops(json.dumps(e.spec["model"], sort_keys=True), *SHAPES[name])
-    return (samples if batch == "full" else batch) * each
+    return LocalWork.from_spec(e.spec["local"]).width(samples) * each
 
 
 @functools.cache
@@ -265,6 +267,9 @@ def describe(layout: Layout, cores: int) -> str:
         f" {1000 * GPU_STEP:g} ms per step)",
         f"about {room / 1e9:.2f} GB on the disk, without checkpoints",
     ]
+    ledgers = [path for s in layout.chosen_studies if (path := Path(layout.at(f"ledgers/{s}.csv"))).is_file()]
+    if ledgers:
+        lines.append(f"{summary(open_claims(ledgers))} (`fedrepro next` lists them)")
     return "\n".join(lines)
 
 

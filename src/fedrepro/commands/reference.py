@@ -1,12 +1,13 @@
 """The committed reference run: results/reference, laid out as results/<scale>, each study at one scale.
 
     python -m fedrepro.commands.reference keep results/paper STUDY…     # copy the studies' results, build the report
+    python -m fedrepro.commands.reference build                         # joint files, page and README's table again
     python -m fedrepro.commands.reference keep-bench results/bench      # copy the last `make bench`
     python -m fedrepro.commands.reference check results/demo            # compare a fresh run (make check-reference)
 
-Kept per study: the ledger, the artefacts and the runs' manifests. Tidy tables and executed notebooks are too large; the
-numbers are in the artefacts' csv files, pictures and verdicts on the page. Pictures of tables are left out, figures
-have fewer colours, and the page links to its downloads.
+Kept per study: ledger, readings, headlines and the claims' numbers per seed, the artefacts and the runs' manifests.
+Tidy tables and executed notebooks are too large; the numbers are in the artefacts' csv files, pictures and verdicts on
+the page. Pictures of tables are left out, figures have fewer colours, and the page links to its downloads.
 """
 
 import io
@@ -24,12 +25,15 @@ from fedrepro.core.experiment import load_experiments
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
 from fedrepro.evidence.assumptions import write_registers
-from fedrepro.evidence.ledger import VERDICTS, merge
 from fedrepro.files import ROOT, read_json, write_atomically
+from fedrepro.report.claims import ORIGINS, VERDICTS
 from fedrepro.report.page import build_report
 
 REFERENCE, CONFIG = ROOT / "results" / "reference", ROOT / "config"
-KEPT = ("ledgers/{}.csv", "artefacts/{}/*.*", "runs/{}/**/*.json")
+JOINT = {"ledgers": "ledger.csv", "readings": "readings.csv", "headlines": "headlines.csv"}  # folder → joint file
+KEPT = (*(f"{folder}/{{}}.csv" for folder in (*JOINT, "numbers")), "artefacts/{}/*.*", "runs/{}/**/*.json")
+CONTRADICTED = "contradicted by the source"
+SAME = ["claim", "scale", "data"]  # claims that agree in these are compared
 #: relative difference allowed to numbers without spread over seeds: machines add in different orders
 ROUNDING = 1e-3
 PLACE = re.compile(r"(<!-- summary -->\n).*?(<!-- /summary -->)", re.DOTALL)  # of the table in the README
@@ -83,25 +87,43 @@ def manifests(results: Path, study: str, config: Path = CONFIG) -> dict[Path, st
 
 
 def build(reference: Path = REFERENCE, config: Path = CONFIG) -> None:
-    """The joint ledger, the registers and the page, from the kept files."""
-    ledgers = {s: reference / "ledgers" / f"{s}.csv" for s in load_studies(config)}
-    there = [study for study, ledger in ledgers.items() if ledger.is_file()]
-    merge([ledgers[study] for study in there], reference / "ledger.csv")
+    """The joint ledger, readings and headlines, the registers and the page, from the kept files."""
+    there = [study for study in load_studies(config) if (reference / "ledgers" / f"{study}.csv").is_file()]
+    for folder, name in JOINT.items():
+        files = [path for study in there if (path := reference / folder / f"{study}.csv").is_file()]
+        if files:
+            write_atomically(reference / name, pd.concat(map(_read, files)).to_csv(index=False))
     write_registers(reference, [config / "studies" / study for study in there])
     build_report(reference, reference / "report" / "index.html", scale="reference", studies=there, embed=False)
 
 
+def _read(path: Path) -> pd.DataFrame:
+    """A csv file as texts: what is not changed is written as it was."""
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
 def differences(fresh: pd.DataFrame, reference: pd.DataFrame) -> Iterator[str]:
-    """One line per claim that both ledgers have, at the same scale and on the same kind of data, and that differs. The
-    verdict must be the same. The number of a `value` must lie within the half-width of the reference's interval (its
-    noise over seeds), or within ROUNDING where there is none; of other kinds only the verdict counts, as times differ
-    between machines."""
-    both = fresh.merge(reference, on=["claim", "scale", "data"], suffixes=("", "_kept"))
-    for row in both.itertuples():
+    """One line per claim that both ledgers have, at the same scale and on the same kind of data, and that differs;
+    readings count as claims. Verdict, evidence and origin must be the same. The number of a `value` must lie within
+    the half-width of the reference's interval (its noise over seeds), or within ROUNDING where there is none; of other
+    kinds only the verdict counts, as times differ between machines."""
+    for row in fresh.merge(reference, on=SAME, suffixes=("", "_kept")).itertuples():
+        numbers = _number(row.ours), _number(row.ours_kept)
         if row.verdict != row.verdict_kept:
-            yield f"{row.claim}: {row.verdict}, was {row.verdict_kept} (ours {row.ours:g}, was {row.ours_kept:g})"
-        elif row.kind == "value" and not _close(row.ours, row.ours_kept, row.ci_low_kept, row.ci_high_kept):
-            yield f"{row.claim}: ours is {row.ours:g}, was {row.ours_kept:g}"
+            yield f"{row.claim}: {row.verdict}, was {row.verdict_kept} (ours {row.ours}, was {row.ours_kept})"
+        elif row.kind == "value" and not _close(*numbers, _number(row.ci_low_kept), _number(row.ci_high_kept)):
+            yield f"{row.claim}: ours is {row.ours}, was {row.ours_kept}"
+        for name in ("evidence", "origin"):
+            if (now := getattr(row, name)) != (was := getattr(row, f"{name}_kept")):
+                yield f"{row.claim}: {name} is '{now}', was '{was}'"
+
+
+def _number(text: str) -> float:
+    """The number at the start of a cell (`0.5 ± 0.1`); NaN without one."""
+    try:
+        return float(text.split()[0])
+    except (IndexError, ValueError):
+        return math.nan
 
 
 def _close(fresh: float, kept: float, low: float, high: float) -> bool:
@@ -125,14 +147,37 @@ def check(results: Path, reference: Path = REFERENCE) -> tuple[str, list[str]]:
     """(one sentence on what was compared, one line per difference)."""
     if not (results / "ledger.csv").is_file():
         raise UserError(f"{results}: no ledger to compare: run `make reproduce` first")
-    fresh, kept = (pd.read_csv(folder / "ledger.csv") for folder in (results, reference))
-    same = fresh.merge(kept, on=["claim", "scale", "data"])
+    fresh, kept = (_read(folder / "ledger.csv") for folder in (results, reference))
+    same = fresh.merge(kept, on=SAME)
     told = (
         f"{len(same)} of {len(fresh)} claims were compared; the others were run at another scale or on other data than "
         f"the reference ({', '.join(sorted(f'{s} {g}' for s, g in set(zip(kept.study, kept.scale, strict=True))))})"
     )
     new = [f"{claim}: is not in the reference" for claim in sorted(set(fresh["claim"]) - set(kept["claim"]))]
-    return told, [*differences(fresh, kept), *missing(results, reference, sorted(set(fresh["study"]))), *new]
+    found = [*differences(fresh, kept), *differences(*map(_readings, (results, reference)))]
+    found += [*_headlines(results, reference, same), *missing(results, reference, sorted(set(fresh["study"])))]
+    return told, found + new
+
+
+def _readings(results: Path) -> pd.DataFrame:
+    """The other readings of the claims, each under the name of claim and reading."""
+    if not (results / "readings.csv").is_file():
+        return pd.DataFrame(columns=[*SAME, "verdict", "ours", "kind", "evidence", "origin", "ci_low", "ci_high"])
+    rows = _read(results / "readings.csv")
+    return rows.assign(claim=rows["claim"] + " (" + rows["reading"] + ")")
+
+
+def _headlines(results: Path, reference: Path, same: pd.DataFrame) -> Iterator[str]:
+    """Headlines with another verdict than in the reference, of those whose claims were all compared."""
+    files = [folder / "headlines.csv" for folder in (results, reference)]
+    if not all(file.is_file() for file in files):
+        return
+    fresh, kept = map(_read, files)
+    compared = set(same["claim"])
+    for row in fresh.merge(kept, on=["study", "headline"], suffixes=("", "_kept")).itertuples():
+        claims = {name if "/" in name else f"{row.study}/{name}" for name in row.claims.split()}
+        if row.verdict != row.verdict_kept and claims <= compared:
+            yield f"headline {row.study}/{row.headline}: {row.verdict}, was {row.verdict_kept}"
 
 
 def size(reference: Path = REFERENCE) -> int:
@@ -145,14 +190,22 @@ def scales(reference: Path = REFERENCE) -> dict[str, str]:
     return {a["study"]: a["scale"] for a in map(read_json, reference.glob("artefacts/*/*.json"))}
 
 
-def summary(ledger: pd.DataFrame, config: Path = CONFIG) -> str:
-    """The README's table: one row per study, with its scale, and one column per verdict."""
+def summary(ledger: pd.DataFrame, headlines: pd.DataFrame, config: Path = CONFIG) -> str:
+    """The README's table, one row per study: its headlines, the paper's own claims by verdict, and the numbers of
+    claims on printed numbers and of claims added by us."""
     studies = load_studies(config)
-    lines = [f"| study | paper | scale | {' | '.join(VERDICTS)} |", f"|---|---|---|{'---:|' * len(VERDICTS)}"]
+    heads = ("study", "paper", "scale", "headlines", *VERDICTS, "printed", "added")
+    lines = [f"| {' | '.join(heads)} |", f"|---|---|---|---|{'---:|' * (len(heads) - 4)}"]
     for study, claims in ledger.groupby("study", sort=False):
-        counts = claims["verdict"].value_counts()
-        cells = " | ".join(str(counts.get(v, 0)) for v in VERDICTS)
-        lines.append(f"| `{study}` | {studies[study].paper} | {claims['scale'].iloc[0]} | {cells} |")
+        by_origin = {origin: own["verdict"].value_counts() for origin, own in claims.groupby("origin")}
+        own, printed, added = (by_origin.get(origin, pd.Series(dtype=int)) for origin in ORIGINS)
+        messages = headlines.loc[headlines["study"] == study, "verdict"].value_counts()
+        told = ", ".join(f"{messages[v]} {v}" for v in VERDICTS if v in messages)
+        wrong = printed.get(CONTRADICTED, 0)
+        cells = [f"`{study}`", studies[str(study)].paper, claims["scale"].iloc[0], told]
+        cells += [str(own.get(v, 0)) for v in VERDICTS]
+        cells += [f"{printed.sum()}" + f", {wrong} contradicted" * bool(wrong), str(added.sum())]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -163,14 +216,23 @@ def with_summary(readme: str, table: str) -> str:
     return PLACE.sub(lambda m: m[1] + table + m[2], readme)
 
 
+def tell() -> None:
+    """Write the README's table, and say how large the reference is."""
+    readme = ROOT / "README.md"
+    table = summary(_read(REFERENCE / "ledger.csv"), _read(REFERENCE / "headlines.csv"))
+    write_atomically(readme, with_summary(readme.read_text(), table))
+    sys.stdout.write(f"results/reference: {size() / 1e6:.1f} MB\n")
+
+
 def main(arguments: Sequence[str]) -> int:
     try:
         match list(arguments):
             case ["keep", folder, *studies] if studies:
                 keep(Path(folder), studies)
-                readme, ledger = ROOT / "README.md", pd.read_csv(REFERENCE / "ledger.csv")
-                write_atomically(readme, with_summary(readme.read_text(), summary(ledger)))
-                sys.stdout.write(f"results/reference: {size() / 1e6:.1f} MB\n")
+                tell()
+            case ["build"]:
+                build()
+                tell()
             case ["keep-bench", folder]:
                 keep_bench(Path(folder))
             case ["check", folder]:
@@ -179,7 +241,7 @@ def main(arguments: Sequence[str]) -> int:
                 sys.stdout.writelines(f"{line}\n" for line in lines)
                 return int(bool(found))
             case _:
-                possible = "keep RESULTS STUDY… | keep-bench BENCH | check RESULTS"
+                possible = "keep RESULTS STUDY… | build | keep-bench BENCH | check RESULTS"
                 raise UserError(f"usage: python -m fedrepro.commands.reference {possible}")
         return 0
     except UserError as error:

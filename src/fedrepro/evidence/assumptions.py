@@ -9,6 +9,7 @@ import pandas as pd
 
 from fedrepro.core.expansion import Located, expand
 from fedrepro.core.schemas import validate
+from fedrepro.errors import UserError
 from fedrepro.files import read_yaml, write_json
 
 _LINE = re.compile(r"^\s*(?P<key>[\w ]+):[^#]*#.*?assumed:(?P<reason>.*)$")
@@ -65,17 +66,50 @@ def _assumed(node: Located, reasons: _Reasons, key: str = "") -> Iterator[tuple[
 
 
 def errata(ledger: Path, studies: Iterable[Path]) -> list[dict[str, str]]:
-    """Errors in the papers of the ledger's studies, as study, place, statement and reason: the claims that the papers
-    themselves contradict, then the errata.yaml of each study. studies: folders config/studies/<study>."""
+    """Errors in the papers of the ledger's studies, as study, place, printed, should_be, severity and how: the
+    errata.yaml of each study, then the claims that the paper's own numbers contradict (severity `computed`), except
+    those whose id an erratum of the study gives under `how`. studies: folders config/studies/<study>."""
     if not ledger.exists():
         return []
-    folders, rows = {folder.name: folder for folder in studies}, pd.read_csv(ledger)
-    judged = rows[rows["verdict"] == "contradicted by the source"].astype({"source": str})
-    judged = judged.rename(columns={"source": "place"})[["study", "place", "statement", "reason"]]
+    folders, rows = {folder.name: folder for folder in studies}, pd.read_csv(ledger, dtype=str, keep_default_na=False)
     found: list[dict[str, str]] = []
-    for study in dict.fromkeys(rows["study"]):
-        found += judged[judged["study"] == study].to_dict("records")
-        if study in folders and (listed := folders[study] / "errata.yaml").is_file():
-            validate(entries := read_yaml(listed), "errata", listed)
-            found += [{"study": study, **entry} for entry in entries]
+    for study, claims in rows.groupby("study", sort=False):
+        listed = listed_errata(folders[str(study)] / "errata.yaml") if study in folders else []
+        known = " ".join(entry["how"] for entry in listed)
+        contradicted = claims[claims["verdict"] == "contradicted by the source"].to_dict("records")
+        computed = [_computed(claim) for claim in contradicted if not _names(known, claim["claim"])]
+        found += [{"study": str(study), **entry} for entry in [*listed, *computed]]
     return found
+
+
+def listed_errata(path: Path) -> list[dict[str, str]]:
+    """The entries of an errata.yaml, each once."""
+    if not path.is_file():
+        return []
+    entries: list[dict[str, str]] = read_yaml(path)
+    validate(entries, "errata", path)
+    seen = set()
+    for entry in entries:
+        if (what := (entry["place"], entry["printed"])) in seen:
+            raise UserError(f"{path}: '{entry['place']}' is listed twice with the same text")
+        seen.add(what)
+    return entries
+
+
+def _computed(claim: dict[str, str]) -> dict[str, str]:
+    """A contradicted claim as an erratum."""
+    printed = claim["paper_says"] or claim["statement"]
+    how = f"computed, {claim['claim']}: {claim['reason']}"
+    return {
+        "place": claim["source"],
+        "printed": printed,
+        "should_be": claim["ours"],
+        "severity": "computed",
+        "how": how,
+    }
+
+
+def _names(text: str, claim: str) -> bool:
+    """Whether the text has the claim's id, with or without its study, as a word."""
+    study, _, name = claim.partition("/")
+    return re.search(rf"(?<![\w/])({re.escape(study)}/)?{re.escape(name)}(?!\w)", text) is not None

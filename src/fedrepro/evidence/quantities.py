@@ -16,7 +16,7 @@ import pandas as pd
 
 from fedrepro.errors import nearest
 from fedrepro.evidence.arms import Arm, arms_of
-from fedrepro.evidence.intervals import Numbers
+from fedrepro.evidence.intervals import Numbers, Sample
 
 NONE = {"group": "", "client": -1}
 # The clients are the whole population, hence ddof 0.
@@ -48,7 +48,9 @@ class Measured:
         words = ""
         if self.diverged:
             rest = f", median of the rest {self.values.median():.4g}" if len(self.values) else ""
-            words = f"; {self.diverged} of {self.runs} runs{of} diverged ({self.diverged / self.runs:.0%}){rest}"
+            words = (
+                f"; {self.diverged} of {self.runs} runs{of} diverged ({100 * self.diverged / self.runs:.0f} %){rest}"
+            )
         return words + f"; {self.absent} of {self.seeds} seeds{of} without a value" * bool(self.absent)
 
 
@@ -251,7 +253,8 @@ def spread(values: Numbers) -> str:
     """`160 ± 8`: mean and standard deviation over seeds."""
     if len(values) == 0:
         return "no value"
-    return f"{np.mean(values):.4g}" + (f" ± {np.std(values, ddof=1):.2g}" if len(values) > 1 else "")
+    sample = Sample.of(values)
+    return f"{sample.mean:.4g}" + (f" ± {sample.se * len(values) ** 0.5:.2g}" if len(values) > 1 else "")
 
 
 def label(quantity: Quantity, other: Quantity) -> str:

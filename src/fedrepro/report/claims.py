@@ -1,41 +1,85 @@
-"""The claims on the page: the ledger's rows, their artefacts, and the counts of verdicts."""
+"""Claims, readings and headlines on the page, and their counts. Claims of the paper, arithmetic on its printed numbers
+and claims of ours are counted apart."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fedrepro.report.formats import data_labels, short_number
+from fedrepro.report.formats import data_labels, interval_text, p_texts, short_number
 from fedrepro.report.gather import parse_csv, read
 
 # verdict → (css class, symbol, meaning), in the order of the page
 VERDICTS = {
-    "reproduced": ("reproduced", "✓", "our interval agrees with the paper within the stated tolerance"),
-    "direction": ("direction", "↗", "the ordering or the shape holds, the value does not"),
-    "not reproduced": ("failed", "✗", "our result disagrees with the paper"),
+    "reproduced": ("reproduced", "✓", "our interval agrees with the paper"),
+    "direction": ("direction", "↗", "the ordering or the shape holds, the value or the size does not"),
+    "not reproduced": ("failed", "✗", "our result disagrees with the paper, or shows no difference that matters"),
+    "undecided": ("undecided", "?", "run at the settings that matter, but the interval does not decide"),
     "contradicted by the source": ("contradicted", "≠", "the paper's own numbers disagree with each other"),
-    "not tested": ("untested", "–", "no verdict at this scale or with this data; the reason is given"),
+    "not tested": ("untested", "–", "a setting or the data that the claim needs is missing; the reason names it"),
+}
+UNKNOWN = ("other", "!", "a verdict that this page does not know")
+# origin → name in totals
+ORIGINS = {
+    "paper": "the paper's own claims",
+    "printed": "arithmetic on printed numbers",
+    "added": "added by us",
 }
 
-PLAIN = ("claim", "study", "source", "kind", "statement", "verdict", "reason", "scale", "seeds")
+PLAIN = (
+    *("claim", "study", "origin", "source", "kind", "family", "statement", "paper_says", "our_test"),
+    *("verdict", "reason", "hint", "evidence", "scale", "seeds", "reading", "next"),
+)
+HEADLINE = ("headline", "study", "quote", "place", "says", "rule", "verdict", "reason")
+COUNTS = ("reproduced", "direction", "not_reproduced", "undecided", "not_tested")  # columns of headlines.csv
 
 
 def read_claims(results: Path, problems: list[str]) -> list[dict[str, Any]]:
-    """The rows of ledger.csv, with texts for the page and values to sort by."""
-    rows = read(results / "ledger.csv", results, parse_csv, problems) or [[]]
-    claims = []
-    for row in rows[1:]:
-        cell = dict(zip(rows[0], row, strict=False))
-        claim: dict[str, Any] = {key: cell.get(key, "") for key in PLAIN}
-        claim["css"], claim["symbol"], _ = VERDICTS.get(claim["verdict"], ("other", "?", ""))
-        numbers = ("published", "ours", "ci_low", "ci_high")
-        claim["published"], claim["ours"], low, high = (short_number(cell.get(key, "")) for key in numbers)
-        claim["rank"] = [*VERDICTS, claim["verdict"]].index(claim["verdict"])
-        claim["interval"] = f"[{low or '?'}, {high or '?'}]" if low or high else ""
-        claim["data"] = data_labels(re.split(r"[\s,;+/]+", cell.get("data", "")))
-        claims.append({**claim, "artefacts": []})
-    return claims
+    """The rows of ledger.csv, with texts for the page, values to sort by, and the other readings of each claim."""
+    readings = defaultdict(list)
+    for row in _rows(results / "readings.csv", results, problems):
+        readings[row.get("claim", "")].append(_shown(row))
+    claims = [_shown(row) for row in _rows(results / "ledger.csv", results, problems)]
+    return [{**claim, "readings": readings[claim["claim"]], "artefacts": []} for claim in claims]
+
+
+def _rows(path: Path, root: Path, problems: list[str]) -> list[dict[str, str]]:
+    head, *rows = read(path, root, parse_csv, problems) or [[]]
+    return [dict(zip(head, row, strict=False)) for row in rows]
+
+
+def _shown(row: dict[str, str]) -> dict[str, Any]:
+    """A row of the ledger, or of the readings, as the page shows it."""
+    claim: dict[str, Any] = {key: row.get(key, "") for key in PLAIN} | marked(row.get("verdict", ""))
+    claim["ours"] = short_number(row.get("ours", ""))
+    claim["interval"] = interval_text(row.get("ci_low", ""), row.get("ci_high", ""))
+    claim["p"] = p_texts(row)
+    claim["order"] = {key: "" if row.get(key) == "nan" else row.get(key, "") for key in ("ci_low", "p")}
+    data = set(re.split(r"[\s,;+/]+", row.get("data", ""))) - {"published"}  # then the evidence says so
+    claim["data"] = data_labels(data)
+    claim["paper_says"] = claim["paper_says"] or claim["statement"]
+    return claim
+
+
+def marked(verdict: str) -> dict[str, Any]:
+    """A verdict with its css class, symbol and place in the order."""
+    css, symbol, _ = VERDICTS.get(verdict, UNKNOWN)
+    return {"verdict": verdict, "css": css, "symbol": symbol, "rank": [*VERDICTS, verdict].index(verdict)}
+
+
+def read_headlines(results: Path, claims: list[dict[str, Any]], problems: list[str]) -> list[dict[str, Any]]:
+    """The rows of headlines.csv with the claims that each rests on; of a study, its main headline first."""
+    by_id = {claim["claim"]: claim for claim in claims}
+    headlines = []
+    for row in _rows(results / "headlines.csv", results, problems):
+        names = [name if "/" in name else f"{row.get('study')}/{name}" for name in row.get("claims", "").split()]
+        counts = ((key.replace("_", " "), row.get(key, "")) for key in COUNTS)
+        headline: dict[str, Any] = {key: row.get(key, "") for key in HEADLINE} | marked(row.get("verdict", ""))
+        headline["main"] = row.get("main", "").lower() == "true"
+        headline["counts"] = ", ".join(f"{n} {verdict}" for verdict, n in counts if n not in ("", "0"))
+        headlines.append({**headline, "claims": [by_id[name] for name in names if name in by_id]})
+    return sorted(headlines, key=lambda headline: not headline["main"])
 
 
 def link_claims(claims: list[dict[str, Any]], artefacts: list[dict[str, Any]]) -> None:
@@ -49,20 +93,26 @@ def link_claims(claims: list[dict[str, Any]], artefacts: list[dict[str, Any]]) -
                 artefact["claims"].append(claim)
 
 
-def summary_of(claims: list[dict[str, Any]], studies: list[str]) -> dict[str, Any]:
-    """Counts by study and verdict: {verdicts: [(name, css, symbol, meaning)], total: row, rows: [row]}."""
-    unknown = sorted({claim["verdict"] for claim in claims} - set(VERDICTS))
-    verdicts = [(name, *details) for name, details in VERDICTS.items()]
-    verdicts += [(name, "other", "?", "a verdict that this page does not know") for name in unknown]
+def summary_of(claims: list[dict[str, Any]], headlines: list[dict[str, Any]], studies: list[str]) -> dict[str, Any]:
+    """{verdicts: [(name, css, symbol, meaning)], rows: [row per study], total: row, headlines: counts, standin}.
+    A row's cells count the paper's own claims; `printed` and `added` are counts of their own."""
+    unknown = sorted({item["verdict"] for item in [*claims, *headlines]} - set(VERDICTS))
+    verdicts = [(name, *details) for name, details in VERDICTS.items()] + [(name, *UNKNOWN) for name in unknown]
 
-    def row(study: str, chosen: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        counts = Counter(claim["verdict"] for claim in chosen)
+    def counted(items: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        counts = Counter(item["verdict"] for item in items)
         cells = [{"verdict": name, "css": css, "symbol": sign, "n": counts[name]} for name, css, sign, _ in verdicts]
-        return {"study": study, "cells": cells, "n": (n := counts.total()), "tested": n - counts["not tested"]}
+        return {"cells": cells, "n": (n := counts.total()), "tested": n - counts["not tested"]}
+
+    def row(study: str, chosen: list[dict[str, Any]]) -> dict[str, Any]:
+        others = {origin: [c for c in chosen if c["origin"] == origin] for origin in list(ORIGINS)[1:]}
+        own = [claim for claim in chosen if claim["origin"] not in others]
+        return {"study": study, **counted(own), **{origin: counted(found) for origin, found in others.items()}}
 
     return {
         "verdicts": verdicts,
         "total": row("", claims),
         "rows": [row(study, [claim for claim in claims if claim["study"] == study]) for study in studies],
+        "headlines": counted(headlines),
         "standin": sum(any(label["css"] == "standin" for label in claim["data"]) for claim in claims),
     }

@@ -2,11 +2,13 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 MAX_ROWS = 200  # of any table on the page
 DATA_LABELS = {"real": "real data", "standin": "stand-in data", "synthetic": "synthetic data"}
+# column of the ledger → what the p-value is
+P_VALUES = {"p": "p", "p_holm": "corrected", "p_flip": "sign flips", "p_printed": "against the print"}
 
 
 def as_text(value: object) -> str:
@@ -54,6 +56,25 @@ def short_numbers(column: list[str]) -> list[str]:
         return [short_number(cell) for cell in column]
     decimals = min(12, max(0, 3 - math.floor(math.log10(max(sizes)))))
     return [f"{float(cell):.{decimals}f}" if cell and math.isfinite(float(cell)) else cell for cell in column]
+
+
+def interval_text(low: str, high: str) -> str:
+    """`[1.2, 3.4]`; nothing without ends."""
+    low, high = short_number(low), short_number(high)
+    return f"[{low or '?'}, {high or '?'}]" if low or high else ""
+
+
+def p_texts(row: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(what it is, its value) of each p-value of a row of the ledger: raw, corrected and the tests beside it."""
+    return [(words, text) for key, words in P_VALUES.items() if (text := p_text(row.get(key, "")))]
+
+
+def p_text(text: str) -> str:
+    """A p-value at two significant digits; nothing where there is none."""
+    value = float(text) if is_number(text) else math.nan
+    if math.isnan(value):
+        return ""
+    return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
 
 
 def duration(seconds: object) -> str:

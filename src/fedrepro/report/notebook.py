@@ -1,5 +1,6 @@
 """Helpers of the notebooks: read results, show artefacts, tables and verdicts. Nothing here computes a result."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,24 @@ from IPython.display import HTML, Image, Markdown, display
 
 from fedrepro.evidence.assumptions import assumed_settings, errata
 from fedrepro.files import read_json
-from fedrepro.report.claims import VERDICTS
+from fedrepro.report.claims import ORIGINS, VERDICTS
+from fedrepro.report.formats import interval_text, p_texts, short_number
+from fedrepro.report.page import ERRATUM, by_severity
+
+#: columns of the tables of claims
+CLAIM = (
+    "claim",
+    "paper says",
+    "our test",
+    "ours",
+    "interval",
+    "p",
+    "verdict",
+    "reason",
+    "evidence",
+    "reading",
+    "origin",
+)
 
 
 @dataclass(frozen=True)
@@ -37,16 +55,28 @@ class Study:
             display(pd.read_csv(base.with_suffix(".csv")))
         display(Markdown(about["caption"]))
 
+    def headlines(self) -> None:
+        """What the paper wants believed, in its words, each with its verdict and why."""
+        _headlines(_texts(self.results / "headlines" / f"{self.name}.csv"))
+
     def verdicts(self, *claims: str) -> None:
-        """The named claims (all if none) with published value, ours, verdict and reason."""
-        ledger = self.ledger()
+        """The named claims (all if none) with what the paper says, our test and number, verdict and evidence."""
+        ledger = _texts(self.results / "ledgers" / f"{self.name}.csv")
         if claims:
             ledger = ledger[ledger["claim"].isin([f"{self.name}/{c}" for c in claims])]
-        _prose(ledger[["claim", "statement", "published", "ours", "verdict", "reason"]])
+        _claims(ledger)
+
+    def readings(self, claim: str) -> None:
+        """The verdict on a claim as we read it, and on its other readings."""
+        files = [self.results / folder / f"{self.name}.csv" for folder in ("ledgers", "readings")]
+        main, others = (rows[rows["claim"] == f"{self.name}/{claim}"] for rows in map(_texts, files))
+        shown = ("reading", "our test", "ours", "interval", "p", "verdict", "reason")
+        _claims(pd.concat([main.assign(reading="as we read it"), others]), shown)
 
     def summary(self) -> pd.DataFrame:
-        """Number of claims by verdict."""
-        return self.ledger()["verdict"].value_counts().rename("claims").to_frame()
+        """Number of claims by verdict; those of the paper, on printed numbers and added by us apart."""
+        counts = pd.crosstab(*(self.ledger()[key] for key in ("verdict", "origin")))
+        return counts.reindex(index=list(VERDICTS), columns=list(ORIGINS), fill_value=0).rename(columns=ORIGINS)
 
     def assumed(self, config: Path) -> pd.DataFrame:
         """The settings that the paper leaves open."""
@@ -73,30 +103,45 @@ class Overview:
     def studies(self) -> list[str]:
         return list(dict.fromkeys(self.ledger()["study"]))
 
+    def headlines(self) -> None:
+        """What the papers want believed, each with its verdict and why."""
+        _headlines(_texts(self.results / "headlines.csv"))
+
     def summary(self) -> pd.DataFrame:
-        """Claims by study and verdict, with their sums."""
-        counts = _counts(self.ledger(), "study").reindex(index=self.studies())
+        """The papers' own claims by study and verdict, with their sums; and the numbers of the other claims."""
+        ledger = self.ledger()
+        counts = _counts(self._own(), "study").reindex(index=self.studies(), fill_value=0)
         counts["claims"] = counts.sum(axis=1)
+        for origin, name in list(ORIGINS.items())[1:]:
+            others = ledger.loc[ledger["origin"] == origin, "study"].value_counts()
+            counts[name] = others.reindex(counts.index, fill_value=0)
         return pd.concat([counts, counts.sum().to_frame("all").T])
 
     def by_kind(self) -> pd.DataFrame:
-        """Claims by kind and verdict: do orderings hold more often than numbers?"""
-        return _counts(self.ledger(), "kind")
+        """The papers' own claims by kind and verdict: do orderings hold more often than numbers?"""
+        return _counts(self._own(), "kind")
 
     def untested(self) -> pd.DataFrame:
-        """Why claims have no verdict: reasons, counted by study."""
-        left = self.ledger().query("verdict == 'not tested'")
+        """Why claims of the papers are not tested: reasons, counted by study."""
+        left = self._own().query("verdict == 'not tested'")
         why = left["reason"].astype(str).str.split(";").str[0].rename("reason")  # the rest is the claim's own note
         return left.groupby(["study", why], sort=False).size().rename("claims").reset_index()
 
-    def verdicts(self, verdict: str) -> None:
-        """The claims with a verdict, with the numbers and the reason."""
-        chosen = self.ledger().query("verdict == @verdict")
-        _prose(chosen[["claim", "source", "statement", "published", "ours", "reason"]])
+    def verdicts(self, verdict: str, origin: str = "paper") -> None:
+        """The claims of one origin with a verdict, with the numbers and the reason."""
+        ledger = _texts(self.results / "ledger.csv")
+        chosen = (ledger["verdict"] == verdict) & (ledger["origin"] == origin)
+        _claims(ledger[chosen], [name for name in CLAIM if name not in ("verdict", "origin")])
+
+    def _own(self) -> pd.DataFrame:
+        """The papers' own claims."""
+        return self.ledger().query("origin == 'paper'")
 
     def errata(self, config: Path) -> None:
-        """Errors in the papers themselves."""
-        _prose(pd.DataFrame(errata(self.results / "ledger.csv", config.glob("studies/*"))))
+        """Errors in the papers themselves, the worst first."""
+        found = by_severity(errata(self.results / "ledger.csv", config.glob("studies/*")))
+        rows = pd.DataFrame([row for _, rows in found for row in rows], columns=ERRATUM)
+        _prose(rows[["severity", *(name for name in ERRATUM if name != "severity")]])
 
     def assumed(self, config: Path) -> pd.DataFrame:
         """Settings that the papers leave open: how many per study, and for how many an artefact shows their effect."""
@@ -125,6 +170,36 @@ class Overview:
 def _counts(ledger: pd.DataFrame, by: str) -> pd.DataFrame:
     """Claims by a column and verdict."""
     return pd.crosstab(ledger[by], ledger["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
+
+
+def _texts(path: Path) -> pd.DataFrame:
+    """A csv file with its cells as they are written."""
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def _claims(ledger: pd.DataFrame, columns: Sequence[str] = CLAIM) -> None:
+    """Show rows of a ledger: intervals and p-values together, hint and next step after the reason."""
+    rows = [_claim(row) for row in ledger.to_dict("records")]
+    _prose(pd.DataFrame(rows, columns=list(columns)))
+
+
+def _claim(row: dict[str, str]) -> dict[str, str]:
+    seeds = f"{row['seeds']} seeds" if row["seeds"] not in ("", "0") else ""
+    after = {"Hint": row["hint"], "To decide it": row["next"]}
+    return row | {
+        "paper says": row["paper_says"] or row["statement"],
+        "our test": row["our_test"],
+        "ours": short_number(row["ours"]),
+        "interval": interval_text(row["ci_low"], row["ci_high"]),
+        "p": ", ".join(value if words == "p" else f"{words} {value}" for words, value in p_texts(row)),
+        "reason": " ".join([row["reason"], *(f"{words}: {text}." for words, text in after.items() if text)]),
+        "evidence": ", ".join(filter(None, [row["evidence"], seeds, row["data"]])),
+    }
+
+
+def _headlines(headlines: pd.DataFrame) -> None:
+    shown = headlines.assign(main=headlines["main"].str.lower().map({"true": "main"}).fillna(""))
+    _prose(shown[["study", "main", "says", "quote", "place", "verdict", "reason"]])
 
 
 def _manifests(results: Path, study: str) -> list[dict[str, Any]]:

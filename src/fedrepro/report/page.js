@@ -29,10 +29,11 @@
   function setUpLedger() {
     const table = byId("claims");
     if (!table) return;
-    const body = table.tBodies[0];
-    const rows = [...body.rows].map((row) => ({ row, words: row.textContent.toLowerCase() }));
+    // A claim is a table body: its row, and a row with the reason and the other readings.
+    const rows = [...table.tBodies].map((row) => ({ row, words: row.textContent.toLowerCase() }));
     const text = byId("filter-text");
     const study = byId("filter-study");
+    const origin = byId("filter-origin");
     const verdict = byId("filter-verdict");
 
     function filter() {
@@ -40,6 +41,7 @@
       let shown = 0;
       for (const { row, words: content } of rows) {
         const match = (!study.value || row.dataset.study === study.value)
+          && (!origin.value || row.dataset.origin === origin.value)
           && (!verdict.value || row.dataset.verdict === verdict.value)
           && words.every((word) => content.includes(word));
         row.hidden = !match;
@@ -51,17 +53,18 @@
     }
 
     function reset() {
-      text.value = study.value = verdict.value = "";
+      text.value = study.value = origin.value = verdict.value = "";
       filter();
     }
 
-    for (const control of [text, study, verdict]) control.addEventListener("input", filter);
+    for (const control of [text, study, origin, verdict]) control.addEventListener("input", filter);
     byId("filter-reset").addEventListener("click", reset);
     byId("filter-none").querySelector("button").addEventListener("click", reset);
     for (const link of document.querySelectorAll(".matrix a")) {
       link.addEventListener("click", () => {
         text.value = "";
         study.value = link.dataset.study;
+        origin.value = link.dataset.origin;
         verdict.value = link.dataset.verdict;
         filter();
       });
@@ -71,7 +74,7 @@
     const compare = new Intl.Collator("en", { numeric: true }).compare;
     heads.forEach((head, column) => head.firstElementChild.addEventListener("click", () => {
       const descending = head.getAttribute("aria-sort") === "ascending";
-      const value = (row) => row.cells[column].dataset.value;
+      const value = (row) => row.rows[0].cells[column].dataset.value;
       // Empty cells come last either way; numbers stand before words.
       const order = (a, b) => {
         const [x, y] = [value(a), value(b)];
@@ -80,7 +83,7 @@
         if (Number.isNaN(m) !== Number.isNaN(n)) return Number.isNaN(m) ? 1 : -1;
         return (Number.isNaN(m) ? compare(x, y) : m - n) * (descending ? -1 : 1);
       };
-      body.append(...[...body.rows].sort(order));
+      table.append(...[...table.tBodies].sort(order));
       for (const other of heads) other.setAttribute("aria-sort", "none");
       head.setAttribute("aria-sort", descending ? "descending" : "ascending");
     }));
@@ -90,7 +93,7 @@
       let name = "";
       try { name = decodeURIComponent(location.hash.slice(1)); } catch { return; }
       const target = byId(name);
-      if (target && target.parentNode === body && target.hidden) {
+      if (target && target.parentNode === table && target.hidden) {
         reset();
         target.scrollIntoView();
       }

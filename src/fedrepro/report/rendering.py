@@ -80,7 +80,7 @@ def provenance_of(
         "artefact": spec["id"],
         **{k: spec[k] for k in ("study", "title", "caption", "kind", "source")},
         "scale": scale,
-        "data": sorted(all_rows["data"].unique()),
+        "data": sorted(all_rows["data"].unique()) or ["schematic"],
         "seeds": int(all_rows["seed"].nunique()),
         "diverged": len(diverged.drop_duplicates(["experiment", *RUN])) if len(diverged) else 0,
         "code": dict(code),

@@ -33,9 +33,10 @@ def check_claims(claims: Claims, study: Study, experiments: Mapping[str, Experim
     for claim in claims.claims.values():
         for way, spec in {"": claim.spec, **claim.readings}.items():
             said = f"{path}: {claim.id}" + (f" ({way})" if way else "")
-            borrowed = [spec["borrow"]["experiment"]] if "borrow" in spec else []
+            lenders = spec.get("borrow", {})
             for key, quantity in _quantities(spec):
-                for experiment in [quantity["experiment"], *borrowed]:
+                lent = [lenders.get(key, lenders["experiment"])] if lenders else []
+                for experiment in [quantity["experiment"], *lent]:
                     _check_quantity({**quantity, "experiment": experiment}, own, f"{said}.{key}")
                 _check_needs(spec, own[quantity["experiment"]], said)
             for key, id in _printed(spec):

@@ -65,7 +65,7 @@ def test_a_short_curve_has_no_oscillation():
     assert "oscillation_loss" not in measured(curves(fedavg=(RAMP[:4], FALL[:4])), "fedavg")
 
 
-def test_leads_are_over_the_better_of_both_baselines():
+def test_leads_are_over_each_baseline():
     frame = curves(
         fedavg=(RAMP, FALL + 0.1 * ZIGZAG),
         fedprox=(RAMP + 0.02, FALL + 0.5 + 0.3 * ZIGZAG),
@@ -73,24 +73,59 @@ def test_leads_are_over_the_better_of_both_baselines():
         sa_round=(RAMP + 0.1, FALL + 0.2 + 0.2 * ZIGZAG),
     )
     sa, by_round = measured(frame, "sa"), measured(frame, "sa_round")
-    assert sa["accuracy_lead"] == pytest.approx(-0.01)  # FedProx is the better one
-    assert sa["loss_lead"] == pytest.approx(0.2)  # FedAvg is
-    assert by_round["accuracy_lead"] == pytest.approx(0.08)
-    assert by_round["loss_lead"] == pytest.approx(-0.2)
     one = math.sqrt(19 / 80)
-    assert sa["steadier_loss"] == pytest.approx(0.1 * one, rel=1e-9)
-    assert by_round["steadier_loss"] == pytest.approx(-0.1 * one, rel=1e-9)
-    assert sa["steadier_accuracy"] == pytest.approx(0, abs=1e-12)
-    assert "accuracy_lead" not in measured(frame, "fedavg")
-    assert "constant_lead" not in sa  # no tuned steps here
+    by_hand = {
+        "accuracy_lead_over_fedavg": (0.01, 0.1),
+        "accuracy_lead_over_fedprox": (-0.01, 0.08),
+        "loss_lead_over_fedavg": (0.2, -0.2),
+        "loss_lead_over_fedprox": (0.7, 0.3),
+        "steadier_loss_than_fedavg": (0.1 * one, -0.1 * one),
+        "steadier_loss_than_fedprox": (0.3 * one, 0.1 * one),
+        "steadier_accuracy_than_fedavg": (0, 0),
+    }
+    for metric, values in by_hand.items():
+        assert (sa[metric], by_round[metric]) == pytest.approx(values, rel=1e-9, abs=1e-12), metric
+    assert not any("lead" in metric for metric in measured(frame, "fedavg"))
 
 
-def test_the_best_constant_step_in_hindsight():
-    arms = {"fedavg": 0.0, "smaller_step": -0.3, "smallest_step": 1.0, "sa": -0.1}
-    frame = curves(**{name: (RAMP, FALL + more) for name, more in arms.items()})
-    found = measured(frame, "sa")
-    assert found["constant_lead"] == pytest.approx(-0.2)
-    assert "loss_lead" not in found  # FedProx is not there
+def test_a_lead_is_over_the_run_of_the_same_seed():
+    first = curves(fedavg=(RAMP, FALL), sa=(RAMP + 0.1, FALL))
+    second = curves(fedavg=(RAMP + 0.3, FALL), sa=(RAMP + 0.5, FALL)).assign(seed=1)
+    found = measures.measure(pd.concat([first, second], ignore_index=True))
+    assert rows(found, "accuracy_lead_over_fedavg").set_index("seed")["value"].to_dict() == pytest.approx(
+        {0: 0.1, 1: 0.2}
+    )
+
+
+def tuned(losses: dict[str, tuple[float, ...]], algorithm: str, diverged: str = "") -> pd.DataFrame:
+    """setting → validation loss of seeds 0, 1, …; the test loss is its number in the table."""
+    found = []
+    for number, (setting, by_seed) in enumerate(losses.items()):
+        for seed, loss in enumerate(by_seed):
+            mine = curves(**{setting: (RAMP, np.full(11, float(number)))}).assign(seed=seed)
+            held_out = mine[mine["metric"] == "loss"].assign(split="validation", value=loss)
+            found.append(pd.concat([mine, held_out]).assign(diverged=setting == diverged))
+    return pd.concat(found, ignore_index=True).assign(algorithm=algorithm)
+
+
+def test_the_setting_with_the_lowest_validation_loss_is_chosen_over_all_seeds():
+    # means 1.5, 1.4, 0.1; the last diverged. Seed 0 alone would choose lr=0.1
+    losses = {"lr=0.1": (1.0, 2.0), "lr=0.3": (1.4, 1.4), "lr=1": (0.1, 0.1)}
+    frame = pd.concat([tuned(losses, "cosine", "lr=1"), tuned({"lr=0.1": (3.0,), "lr=0.3": (4.0,)}, "constant")])
+    found = measures.measure(frame.reset_index(drop=True))
+    chosen = rows(found, "chosen_late_loss")
+    assert set(zip(chosen["algorithm"], chosen["setting"], chosen["seed"], chosen["value"], strict=True)) == {
+        ("cosine", "lr=0.3", 0, 1.0),
+        ("cosine", "lr=0.3", 1, 1.0),
+        ("constant", "lr=0.1", 0, 0.0),
+    }
+    assert set(found.loc[found["metric"].str.startswith("chosen"), "metric"]) == {
+        f"chosen_{metric}" for metric in measures.OF_THE_CHOSEN
+    }
+
+
+def test_without_validation_data_nothing_is_chosen():
+    assert not any(m.startswith(("chosen", "validation")) for m in measured(curves(sa=(RAMP, FALL)), "sa"))
 
 
 # --- the ODE ----------------------------------------------------------------------------------------------------------
@@ -128,5 +163,8 @@ def test_the_distance_to_the_ode_falls_on_a_run(steps):
     assert distance[-3:].mean() < 0.5 * distance[:3].mean()
     far = rows(found, "equilibrium_distance").sort_values("round")["value"].to_numpy()
     assert far[-1] < 0.5 * far[0]
+    (left,) = rows(found, "equilibrium_remaining")["value"]
+    path = measures.trajectory(frame)
+    assert left == pytest.approx(far[-1] / np.linalg.norm(path.iterates[0] - np.linalg.solve(path.h, path.b)))
     (exponent,) = rows(found, "distance_exponent")["value"]
     assert exponent < 0

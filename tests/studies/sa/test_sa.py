@@ -13,6 +13,7 @@ from fedrepro.algorithms.fedprox import FedProx
 from fedrepro.core.federation import Batches, LocalWork
 from fedrepro.errors import UserError
 from fedrepro.studies.sa.algorithms.fedavg_matched import FedAvgMatched
+from fedrepro.studies.sa.algorithms.fedavg_scheduled import FedAvgScheduled
 from fedrepro.studies.sa.algorithms.sa import SA
 from fedrepro.studies.sa.algorithms.sa_tracked import SATracked
 from tests.builders import FULL_BATCH, MINI_BATCH, RAGGED, federations, make_plan, make_task, params, run
@@ -75,6 +76,28 @@ def test_a_matched_schedule_knows_the_length_of_the_run():
     assert r.algorithm.rounds == 4
 
 
+def test_a_stepwise_decay_drops_at_half_and_three_quarters_of_the_rounds():
+    step = FedAvgScheduled(lr=0.5, rounds=8).step
+    by_hand = [0.5] * 4 + [0.05] * 2 + [0.005] * 2
+    assert [step(*at(round, t)) for round in range(8) for t in (0, 5)] == pytest.approx(
+        np.repeat(by_hand, 2), rel=1e-12
+    )
+
+
+def test_a_cosine_decay_falls_from_epoch_to_epoch_and_is_half_on_average():
+    # two rounds of three epochs: ½(1 + cos π(n + ½)/6)
+    step = FedAvgScheduled(lr=2.0, shape="cosine", rounds=2).step
+    by_hand = [1 + math.cos(math.pi * (n + 0.5) / 6) for n in range(6)]
+    assert [step(*at(round, t)) for round in (0, 1) for t in range(6)] == pytest.approx(
+        np.repeat(by_hand, 2), rel=1e-12
+    )
+    assert np.mean(by_hand) == pytest.approx(1)
+
+
+def test_in_a_single_round_a_stepwise_decay_is_fedavg():
+    assert line(FedAvgScheduled(lr=0.1)).w["w"].item() == line(FedAvg(lr=0.1)).w["w"].item()
+
+
 # --- rounds by hand ---------------------------------------------------------------------------------------------------
 
 
@@ -115,7 +138,7 @@ def test_without_its_taper_it_is_fedavg_and_fedprox_bit_for_bit(mu, model, work,
 
 def test_nothing_but_the_step_is_overridden():
     """No copied loop: client and server run FedAvg's own code, and the proximal term is FedProx's."""
-    for method in (SA, FedAvgMatched, SATracked):
+    for method in (SA, FedAvgMatched, FedAvgScheduled, SATracked):
         assert method.client_update is FedAvg.client_update
         assert method.server_update is FedAvg.server_update
     assert SA.direction is FedProx.direction

@@ -14,18 +14,46 @@ from fedrepro.commands import cli
 from fedrepro.core import parts
 from fedrepro.core.experiment import load_artefacts, load_experiment, load_experiments
 from fedrepro.core.study import load_studies
-from fedrepro.files import ROOT, read_yaml
+from fedrepro.evidence.claim_files import load_claims
+from fedrepro.files import ROOT
 from tests.configs import EXPERIMENT, changed, write_config, write_study, write_yaml
+from tests.pages import LEDGER, NUMBERS, write_rows
 
 ABOUT = {"title": "The line", "source": "Fig. 3(b)", "scale": "smoke", "data": ["synthetic"], "seeds": 2}
 CLAIM = {
-    "id": "servers_agree",
     "source": "§IV",
+    "origin": "paper",
     "statement": "They agree.",
     "kind": "threshold",
     "measured_on": "synthetic",
     "ours": {"experiment": "line", "algorithm": "fedavg", "metric": "loss"},
     "at_most": 1.0e-6,
+    "margin": {"absolute": 0.0},
+    "readings": {"the sum": {"ours": {"algorithm": "fedpd"}}},
+}
+ROW = {
+    "claim": "toy/servers_agree",
+    "study": "toy",
+    "origin": "paper",
+    "source": "§IV",
+    "kind": "threshold",
+    "statement": "They agree.",
+    "paper_says": "the servers reach consensus",
+    "our_test": "loss at most 1e-06",
+    "ours": "1e-7",
+    "ci_low": "0",
+    "ci_high": "2e-7",
+    "p": "0.0123",
+    "p_holm": "0.0246",
+    "verdict": "reproduced",
+    "reason": "far below",
+    "evidence": "published settings",
+    "data": "synthetic",
+    "scale": "smoke",
+    "seeds": "2",
+    "reading": "flips: the sum → undecided",
+    "hint": "a hint",
+    "next": "12 more seeds, about 3 min",
 }
 
 
@@ -33,16 +61,25 @@ CLAIM = {
 def results(tmp_path, monkeypatch):
     """results/smoke of a checkout whose only study has one run, one artefact and a ledger."""
     write_config(tmp_path)
-    write_yaml(tmp_path / "config" / "studies" / "toy" / "claims.yaml", {"study": "toy", "claims": [CLAIM]})
+    write_yaml(tmp_path / "config" / "studies" / "toy" / "claims.yaml", {"claims": {"servers_agree": CLAIM}})
     folder = tmp_path / "results" / "smoke"
-    for name in ("artefacts/toy", "ledgers", "runs/toy/line/fedavg", "logs/train_algorithm/toy/line/fedavg"):
+    for name in ("artefacts/toy", "runs/toy/line/fedavg", "logs/train_algorithm/toy/line/fedavg"):
         (folder / name).mkdir(parents=True)
     (folder / "artefacts/toy/fig3b.json").write_text(json.dumps({**ABOUT, "kind": "figure", "caption": "Both lines."}))
     (folder / "artefacts/toy/fig3b.csv").write_text("x,y\n1,2.34567\n")
-    (folder / "ledgers/toy.csv").write_text(
-        "claim,study,source,kind,statement,published,ours,ci_low,ci_high,verdict,reason,data,scale,seeds\n"
-        "toy/servers_agree,toy,§IV,threshold,They agree.,,1e-7,0,2e-7,reproduced,far below,synthetic,smoke,2\n"
-    )
+    write_rows(folder / "ledgers/toy.csv", LEDGER, [ROW, ROW | {"claim": "toy/adds_up", "origin": "printed"}])
+    other = ROW | {
+        "reading": "the sum",
+        "verdict": "undecided",
+        "ours": "3e-7",
+        "reason": "across",
+        "p": "",
+        "p_holm": "",
+    }
+    write_rows(folder / "readings/toy.csv", LEDGER, [other])
+    number = {"claim": "toy/servers_agree", "quantity": "ours", "seed": 0, "value": "1.23456789e-7", "diverged": False}
+    more = [number | {"seed": 1, "value": "", "diverged": True}, number | {"reading": "the sum", "value": 77}]
+    write_rows(folder / "numbers/toy.csv", NUMBERS, [number, *more, number | {"claim": "toy/adds_up", "value": 88}])
     run = {
         "shard": "0-1",
         "seconds": 1.5,
@@ -93,16 +130,20 @@ def test_a_part_is_listed_with_the_first_sentence_of_its_module(capsys, monkeypa
 
 
 def test_a_study_is_listed_with_its_experiments_claims_and_paper(capsys, results):
-    assert "  toy  1 experiments, 1 claims: Toys (Toys 2020)\n" in told(capsys, "list", "studies")
+    expected = "  toy  1 experiments, 1 claims, 0 on printed numbers, 0 added: Toys (Toys 2020)\n"
+    assert expected in told(capsys, "list", "studies")
 
 
 def test_every_study_is_listed_with_its_experiments_claims_and_paper(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     out = told(capsys, "list", "studies")
     for name, study in load_studies(ROOT / "config").items():
-        claims = len(read_yaml(study.folder / "claims.yaml")["claims"])
+        origins = [claim.spec["origin"] for claim in load_claims(study.folder / "claims.yaml").claims.values()]
         experiments = len(load_experiments(ROOT / "config", "smoke", name))
-        assert f"{experiments} experiments, {claims} claims: {study.paper}\n" in out
+        apart = ", ".join(
+            f"{origins.count(o)} {words}" for o, words in (("printed", "on printed numbers"), ("added", "added"))
+        )
+        assert f"{experiments} experiments, {origins.count('paper')} claims, {apart}: {study.paper}\n" in out
 
 
 def test_a_picture_is_shown_by_its_place_and_a_table_as_text(capsys, results):
@@ -148,8 +189,25 @@ def test_wrong_names_get_one_line(capsys, results, arguments, says):
 
 def test_the_chain_from_a_claim_to_the_data(capsys, results):
     out = told(capsys, "why", "toy/servers_agree").splitlines()
-    assert out[0] == "toy/servers_agree (§IV): reproduced"
-    assert "  published – · ours 1e-7 [0, 2e-7] · 2 seeds · smoke" in out
+    assert out[:17] == [
+        "toy/servers_agree (§IV; origin: paper): reproduced",
+        "  paper says: the servers reach consensus",
+        "  that is: They agree.",
+        "  our test: loss at most 1e-06",
+        "  ours: 1e-7 [0, 2e-7] · p 0.012, corrected 0.025",
+        "  because: far below",
+        "  evidence: published settings · 2 seeds · synthetic data · smoke",
+        "  hint: a hint",
+        "  next: 12 more seeds, about 3 min",
+        "  readings: flips: the sum → undecided",
+        "    the sum: undecided (3e-7 [0, 2e-7]); across",
+        "  seed  ours",
+        "  0     1.235e-07",
+        "  1     – (diverged)",
+        "  rule: kind threshold in config/studies/toy/claims.yaml, verdict in results/smoke/ledgers/toy.csv",
+        "run runs/toy/line/fedavg/0-1.json",
+        "  seeds 0-1 · 1.5 s · commit c0ffeec0ffee",
+    ]
     assert out[-7:] == [
         "run runs/toy/line/fedavg/0-1.json",
         "  seeds 0-1 · 1.5 s · commit c0ffeec0ffee",
@@ -161,9 +219,32 @@ def test_the_chain_from_a_claim_to_the_data(capsys, results):
     ]
 
 
+def test_a_claim_without_readings_numbers_or_next_step(capsys, results):
+    for name in ("readings", "numbers"):
+        (results / name / "toy.csv").unlink()
+    write_rows(results / "ledgers/toy.csv", LEDGER, [{**ROW, "hint": "", "next": "", "reading": "", "paper_says": ""}])
+    out = told(capsys, "why", "toy/servers_agree")
+    assert "  paper says: They agree.\n  our test:" in out
+    assert not [word for word in ("hint", "next", "readings", "seed  ", "that is") if f"  {word}" in out]
+
+
+def test_a_claim_that_is_newer_than_its_ledger(capsys, results):
+    write_rows(results / "ledgers/toy.csv", LEDGER, [])
+    line = told(capsys, "why", "toy/servers_agree", code=1)
+    assert line.startswith("error: results/smoke/ledgers/toy.csv: has no claim 'toy/servers_agree'")
+
+
+def test_the_runs_of_other_readings_are_in_the_chain(capsys, results):
+    folder = results / "runs/toy/line"
+    (folder / "fedpd").mkdir()
+    (folder / "fedpd/0-1.json").write_text((folder / "fedavg/0-1.json").read_text())
+    runs = [line for line in told(capsys, "why", "toy/servers_agree").splitlines() if line.startswith("run ")]
+    assert runs == ["run runs/toy/line/fedavg/0-1.json", "run runs/toy/line/fedpd/0-1.json"]
+
+
 def test_status_of_jobs(capsys, results):
     out = told(capsys, "status", "toy")
-    assert "toy      training: 1 done, 1 waiting · 1 of 2 artefacts · judged\n" in out
+    assert "toy      training: 1 done, 1 waiting · 1 of 2 artefacts · reproduced: 1 of 1 paper, 1 of 1 printed\n" in out
     assert out.endswith("report: not yet\n")
     (results / "runs/toy/line/fedavg/0-1.json").unlink()
     log = results / "logs/train_algorithm/toy/line/fedavg/0-1.log"

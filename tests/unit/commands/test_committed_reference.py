@@ -12,13 +12,14 @@ from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import ROOT, read_json, read_yaml
 
 STUDIES = load_studies(ROOT / "config")
-LEDGER = pd.read_csv(reference.REFERENCE / "ledger.csv")
+LEDGER = pd.read_csv(reference.REFERENCE / "ledger.csv", dtype=str, keep_default_na=False)
 MOST_BYTES = 30_000_000
 
 
 def test_readme_shows_its_summary():
-    readme = (ROOT / "README.md").read_text()
-    assert with_summary(readme, summary(LEDGER)) == readme, "`python -m fedrepro.commands.reference keep` writes it"
+    readme, headlines = (ROOT / "README.md").read_text(), pd.read_csv(reference.REFERENCE / "headlines.csv")
+    table = summary(LEDGER, headlines)
+    assert with_summary(readme, table) == readme, "`python -m fedrepro.commands.reference build` writes it"
 
 
 def test_readme_shows_its_bench():
@@ -36,9 +37,14 @@ def test_readme_shows_its_bench():
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_it_judges_every_claim(study):
-    claims = load_claims(STUDIES[study].folder / "claims.yaml")["claims"]
-    assert sorted(LEDGER.loc[LEDGER["study"] == study, "claim"]) == sorted(f"{study}/{c['id']}" for c in claims)
+def test_it_judges_every_claim_reading_and_headline(study):
+    claims = load_claims(STUDIES[study].folder / "claims.yaml").claims
+    kept = {name: pd.read_csv(reference.REFERENCE / name) for name in ("readings.csv", "headlines.csv")}
+    own = {name: rows[rows["study"] == study] for name, rows in {**kept, "ledger.csv": LEDGER}.items()}
+    assert sorted(own["ledger.csv"]["claim"]) == sorted(f"{study}/{name}" for name in claims)
+    readings = {(f"{study}/{name}", reading) for name, claim in claims.items() for reading in claim.readings}
+    assert set(zip(own["readings.csv"]["claim"], own["readings.csv"]["reading"], strict=True)) == readings
+    assert sorted(own["headlines.csv"]["headline"]) == sorted(STUDIES[study].headlines)
 
 
 @pytest.mark.parametrize("study", STUDIES)

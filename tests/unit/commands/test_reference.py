@@ -13,23 +13,25 @@ from PIL import Image
 from fedrepro.commands import reference
 from fedrepro.errors import UserError
 from tests.configs import write_config, write_study
+from tests.pages import HEADLINES, LEDGER, NUMBERS, write_rows
 
-LEDGER = {
+ROW = dict.fromkeys(LEDGER, "") | {
     "claim": "toy/a",
     "study": "toy",
-    "source": "§IV",
+    "origin": "paper",
     "kind": "value",
     "statement": "It is 2.",
-    "published": 2.0,
-    "ours": 2.1,
-    "ci_low": 2.0,
-    "ci_high": 2.2,
+    "ours": "2.1 ± 0.08",
+    "ci_low": "2.0",
+    "ci_high": "2.2",
     "verdict": "reproduced",
-    "reason": "2.1 is near 2",
+    "evidence": "published settings",
     "data": "synthetic",
     "scale": "demo",
-    "seeds": 5,
+    "seeds": "5",
 }
+READING = {**ROW, "reading": "the sum", "verdict": "not reproduced"}
+HEADLINE = {"study": "toy", "headline": "main", "claims": "toy/a", "verdict": "reproduced"}
 
 
 SHARD = "0-3"  # the first four of six seeds
@@ -38,7 +40,19 @@ OLDER = "0-99"  # a job from an older division of the seeds
 
 
 def ledger(**changes) -> pd.DataFrame:
-    return pd.DataFrame([{**LEDGER, **changes}])
+    return pd.DataFrame([{**ROW, **changes}])
+
+
+def write_judged(folder, **changes) -> None:
+    """Ledger, readings, headlines and numbers of the study, and the joint files."""
+    for name, joint, columns, row in (
+        ("ledgers", "ledger.csv", LEDGER, ROW),
+        ("readings", "readings.csv", LEDGER, READING),
+        ("headlines", "headlines.csv", HEADLINES, HEADLINE),
+    ):
+        for path in (folder / name / "toy.csv", folder / joint):
+            write_rows(path, columns, [{**row, **{key: changes[key] for key in changes if key in columns}}])
+    write_rows(folder / "numbers" / "toy.csv", NUMBERS, [{"claim": "toy/a", "seed": 0, "value": 2.1}])
 
 
 @pytest.fixture
@@ -47,10 +61,9 @@ def results(tmp_path):
     write_config(tmp_path)
     write_study(tmp_path / "config", "other")
     folder = tmp_path / "demo"
-    for name in ("ledgers", "artefacts/toy", "runs/toy/line/fedavg", "tables/toy", "notebooks"):
+    for name in ("artefacts/toy", "runs/toy/line/fedavg", "tables/toy", "notebooks"):
         (folder / name).mkdir(parents=True)
-    ledger().to_csv(folder / "ledgers" / "toy.csv", index=False)
-    ledger().to_csv(folder / "ledger.csv", index=False)
+    write_judged(folder)
     about = {"artefact": "toy/fig1", "study": "toy", "title": "t", "kind": "table", "source": "Fig. 1", "scale": "demo"}
     (folder / "artefacts/toy/fig1.json").write_text(json.dumps(about))
     (folder / "artefacts/toy/fig1.csv").write_text("a,b\n1,2\n")
@@ -71,19 +84,25 @@ def kept(results, tmp_path):
     return folder
 
 
-def test_kept_are_verdicts_artefacts_manifests_and_no_large_file(kept):
+def test_kept_are_verdicts_artefacts_manifests_and_no_large_file(kept, results):
     files = {str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file()}
     assert files == {
         "artefacts/toy/fig1.csv",
         "artefacts/toy/fig1.json",
         "assumed.json",
         "errata.json",
+        "headlines.csv",
+        "headlines/toy.csv",
         "ledger.csv",
         "ledgers/toy.csv",
+        "numbers/toy.csv",
+        "readings.csv",
+        "readings/toy.csv",
         "report/index.html",
         f"runs/toy/line/fedavg/{SHARD}.json",
     }
-    assert pd.read_csv(kept / "ledger.csv")["claim"].tolist() == ["toy/a"]
+    for name in ("ledger.csv", "readings.csv", "headlines.csv"):
+        assert (kept / name).read_text() == (results / name).read_text()
     assert "toy/a" in (kept / "report" / "index.html").read_text()
     assert reference.scales(kept) == {"toy": "demo"}
 
@@ -118,13 +137,15 @@ def test_nothing_is_kept_of_a_study_that_is_not_there(kept, results, tmp_path, s
     ("fresh", "says"),
     [
         ({}, []),
-        ({"ours": 2.19}, []),  # within the half-width, 0.1
-        ({"ours": 2.21}, ["toy/a: ours is 2.21, was 2.1"]),
-        ({"verdict": "direction"}, ["toy/a: direction, was reproduced (ours 2.1, was 2.1)"]),
-        ({"ours": float("nan")}, ["toy/a: ours is nan, was 2.1"]),
-        ({"ours": 9.0, "kind": "threshold"}, []),  # the verdict decides
-        ({"ours": 9.0, "scale": "paper"}, []),  # another scale: no comparison
-        ({"ours": 9.0, "data": "standin"}, []),
+        ({"ours": "2.19 ± 0.2"}, []),  # within the half-width, 0.1
+        ({"ours": "2.21"}, ["toy/a: ours is 2.21, was 2.1 ± 0.08"]),
+        ({"verdict": "undecided"}, ["toy/a: undecided, was reproduced (ours 2.1 ± 0.08, was 2.1 ± 0.08)"]),
+        ({"ours": "no value"}, ["toy/a: ours is no value, was 2.1 ± 0.08"]),
+        ({"ours": "9", "kind": "threshold"}, []),  # the verdict decides
+        ({"ours": "9", "scale": "paper"}, []),  # another scale: no comparison
+        ({"ours": "9", "data": "standin"}, []),
+        ({"evidence": "reduced: x"}, ["toy/a: evidence is 'reduced: x', was 'published settings'"]),
+        ({"origin": "added"}, ["toy/a: origin is 'added', was 'paper'"]),
     ],
 )
 def test_differences_of_a_claim(fresh, says):
@@ -133,10 +154,9 @@ def test_differences_of_a_claim(fresh, says):
 
 @pytest.mark.parametrize(("ours", "differs"), [(2.1, False), (2.1 * 1.0009, False), (2.1 * 1.0011, True)])
 def test_a_number_that_no_seed_moves_agrees_to_rounding(ours, differs):
-    fixed = {"ci_low": 2.1, "ci_high": 2.1}
-    assert bool(list(reference.differences(ledger(ours=ours), ledger(**fixed)))) is differs
-    none = {"ci_low": float("nan"), "ci_high": float("nan")}
-    assert bool(list(reference.differences(ledger(ours=ours), ledger(**none)))) is differs
+    for end in ("2.1", ""):
+        fixed = ledger(ci_low=end, ci_high=end)
+        assert bool(list(reference.differences(ledger(ours=str(ours)), fixed))) is differs
 
 
 def test_a_fresh_run_is_checked_with_its_artefacts(kept, results):
@@ -152,6 +172,18 @@ def test_a_fresh_run_is_checked_with_its_artefacts(kept, results):
         "artefacts/toy/fig1.csv: is missing",
         "toy/new: is not in the reference",
     ]
+
+
+def test_headlines_and_readings_are_compared(kept, results):
+    write_judged(results, verdict="undecided")
+    was = "(ours 2.1 ± 0.08, was 2.1 ± 0.08)"
+    assert reference.check(results, kept)[1] == [
+        f"toy/a: undecided, was reproduced {was}",
+        f"toy/a (the sum): undecided, was not reproduced {was}",
+        "headline toy/main: undecided, was reproduced",
+    ]
+    write_judged(results, verdict="undecided", scale="smoke")  # another scale: no comparison
+    assert reference.check(results, kept)[1] == []
 
 
 def test_the_last_bench_takes_the_place_of_an_older_one_and_is_on_the_page(kept, tmp_path):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from fedrepro.core.schemas import validate
 from fedrepro.core.study import load_studies
 from fedrepro.errors import UserError
-from fedrepro.evidence.assumptions import assumed_settings, errata
+from fedrepro.evidence.assumptions import assumed_settings, errata, listed_errata
 from fedrepro.files import ROOT, read_yaml
 from tests.configs import write_yaml
 
@@ -99,28 +98,54 @@ def test_what_an_artefact_varies_is_an_assumption(study):
             assert any(f".{a['key']}".endswith(f".{part}") for a in found), f"{name}: {part}"
 
 
-def test_errata_are_what_the_source_contradicts_and_what_is_listed(tmp_path):
-    ledger, listed, other = (tmp_path / name for name in ("ledger.csv", "toy/errata.yaml", "other/errata.yaml"))
-    folders = [listed.parent, other.parent]
-    assert errata(ledger, folders) == []
-    columns = ["study", "source", "statement", "verdict", "reason"]
-    verdicts = [
-        ("toy", "§IV", "It is so.", "contradicted by the source", "3 ≠ 2"),
-        ("toy", "§V", "It is so too.", "reproduced", "2 = 2"),
-    ]
-    pd.DataFrame(verdicts, columns=columns).to_csv(ledger, index=False)
-    judged = {"study": "toy", "place": "§IV", "statement": "It is so.", "reason": "3 ≠ 2"}
-    assert errata(ledger, folders) == errata(ledger, []) == [judged]
-    entry = {"place": "eq. (1)", "statement": "i = 1, …, N", "reason": "the clients are L"}
-    write_yaml(listed, [entry])
-    write_yaml(other, [entry])
-    assert errata(ledger, folders) == [judged, {"study": "toy", **entry}]  # the other study was not run
-    write_yaml(listed, [{"place": "x"}])
-    with pytest.raises(UserError, match=r"toy/errata\.yaml: 0: 'statement' is missing"):
-        errata(ledger, folders)
+ERRATUM = {"place": "eq. (1)", "printed": "i = 1, …, N", "should_be": "i = 1, …, L", "severity": "slip", "how": "§2"}
+LEDGER = [
+    ("toy", "toy/adds_up", "§IV", "It adds up.", "2", "3", "contradicted by the source", "3 ≠ 2"),
+    ("toy", "toy/holds", "§V", "It holds.", "", "2", "reproduced", "2 = 2"),
+]
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    columns = ["study", "claim", "source", "statement", "paper_says", "ours", "verdict", "reason"]
+    pd.DataFrame(LEDGER, columns=columns).to_csv(tmp_path / "ledger.csv", index=False)
+    return tmp_path / "ledger.csv"
+
+
+def test_errata_are_what_is_listed_and_what_the_source_contradicts(ledger):
+    folders = [ledger.parent / "toy", ledger.parent / "other"]
+    computed = {"study": "toy", "place": "§IV", "printed": "2", "should_be": "3", "severity": "computed"}
+    computed |= {"how": "computed, toy/adds_up: 3 ≠ 2"}
+    assert errata(ledger.with_name("missing.csv"), folders) == []
+    assert errata(ledger, folders) == errata(ledger, []) == [computed]
+    for folder in folders:
+        write_yaml(folder / "errata.yaml", [ERRATUM])
+    assert errata(ledger, folders) == [{"study": "toy", **ERRATUM}, computed]  # the other study was not run
+
+
+@pytest.mark.parametrize(
+    ("how", "once"),
+    [("adds_up", True), ("our claim `toy/adds_up`", True), ("adds_up_too", False), ("other/adds_up", False)],
+)
+def test_a_contradiction_that_an_erratum_rests_on_is_listed_once(ledger, how, once):
+    write_yaml(ledger.parent / "toy" / "errata.yaml", [{**ERRATUM, "how": how}])
+    assert [row["severity"] for row in errata(ledger, [ledger.parent / "toy"])] == ["slip", "computed"][: 2 - once]
+
+
+@pytest.mark.parametrize(
+    ("entries", "says"),
+    [
+        ([{**ERRATUM, "severity": "bad"}], "0.severity"),
+        ([{"place": "x"}], "0: 'printed' is missing"),
+        ([ERRATUM, {**ERRATUM, "how": "again"}], r"'eq\. \(1\)' is listed twice"),
+    ],
+)
+def test_wrong_errata_are_errors(ledger, entries, says):
+    write_yaml(ledger.parent / "toy" / "errata.yaml", entries)
+    with pytest.raises(UserError, match=rf"toy/errata\.yaml: {says}"):
+        errata(ledger, [ledger.parent / "toy"])
 
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
 def test_the_listed_errata_are_whole(study):
-    path = study.file("errata.yaml")
-    validate(read_yaml(path), "errata", path)
+    assert listed_errata(study.file("errata.yaml"))

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fedrepro.core.metrics import MetricLog
-from fedrepro.evidence.tables import TABLE_COLUMNS, collect_metrics, derived_rows, final, rows
+from fedrepro.evidence.tables import TABLE_COLUMNS, blown_up, collect_metrics, derived_rows, final, rows
 from fedrepro.files import write_json
 
 
@@ -39,6 +39,42 @@ def test_shards_are_joined_with_data_kind_and_divergence(tmp_path):
     assert table["diverged"].tolist() == [False, False, True, False, False]
     assert table["diverged"].dtype == bool
     assert table.dtypes[["seed", "round", "step", "client"]].eq("int64").all()
+
+
+@pytest.mark.parametrize(
+    ("losses", "gone"),
+    [
+        ([4, 2, 4000], False),
+        ([4, 2, 4001], True),
+        ([4, 4001, 2], True),  # it came back, but its numbers are no longer those of a run that trains
+        ([-4, 2, -4001], True),
+        ([0.001, 2, 999], False),  # a start below 1 counts as 1
+        ([0, 1001, 1], True),
+        ([4, 1e300], True),
+    ],
+)
+def test_a_run_that_grows_beyond_a_multiple_of_its_start_has_diverged(tmp_path, losses, gone):
+    part = shard(tmp_path, "fedavg", {("a", 0): losses, ("a", 1): [4, 2], ("b", 0): [1e9, 1]})
+
+    def measure(table):
+        return derived_rows([("end", final(table, "loss")[["algorithm", "setting", "seed", "round", "value"]])], table)
+
+    collect_metrics([part], tmp_path / "table.parquet", measure, {"loss": 1000, "norm": 10})
+    table = pd.read_parquet(tmp_path / "table.parquet")
+    own = (table["setting"] == "a") & (table["seed"] == 0)
+    assert table.loc[own, "diverged"].eq(gone).all()
+    assert own.sum() == len(losses) + 1  # with the derived row
+    assert not table.loc[~own, "diverged"].any()
+
+
+def test_a_start_is_that_of_the_same_split_client_and_group():
+    rows_of = [("train", -1, 0, 1.0), ("test", -1, 0, 90.0), ("test", -1, 1, 50000.0), ("train", 3, 1, 5000.0)]
+    table = pd.DataFrame(rows_of, columns=["split", "client", "round", "value"]).assign(
+        algorithm="a", setting="", seed=0, step=0, group="", metric="loss"
+    )
+    assert not blown_up(table, {"loss": 1000}).any()
+    assert blown_up(table, {"loss": 500}).all()
+    assert not blown_up(table, {}).any()
 
 
 def parts_of_settings(table):

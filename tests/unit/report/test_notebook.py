@@ -8,21 +8,33 @@ import pandas as pd
 import pytest
 import yaml
 
-from fedrepro.report.notebook import Overview
+from fedrepro.report.notebook import Overview, Study
+from tests.pages import HEADLINES, LEDGER, write_rows
 
 ROWS = [
-    ("toy", "value", "reproduced", ""),
-    ("toy", "ordering", "not tested", "one seed; Fig. 3"),
-    ("toy", "ordering", "not tested", "one seed"),
-    ("other", "ordering", "contradicted by the source", "3 ≠ 2"),
+    ("toy", "paper", "value", "reproduced", ""),
+    ("toy", "paper", "ordering", "not tested", "one seed; Fig. 3"),
+    ("toy", "paper", "ordering", "not tested", "one seed"),
+    ("toy", "added", "ordering", "not reproduced", "no"),
+    ("other", "printed", "consistency", "contradicted by the source", "3 ≠ 2"),
+    ("other", "paper", "trend", "undecided", "across"),
 ]
+ROW = {"source": "§1", "statement": "It is <so>.", "our_test": "above 2", "ours": "2.3456789", "ci_low": "2.1"}
+ROW |= {"ci_high": "2.5", "p": "0.0312", "p_holm": "0.0624", "hint": "a hint", "next": "3 more seeds"}
+ROW |= {"evidence": "published settings", "seeds": "5", "data": "real"}
 
 
 @pytest.fixture
 def overview(tmp_path) -> Overview:
-    ledger = pd.DataFrame(ROWS, columns=["study", "kind", "verdict", "reason"])
-    ledger = ledger.assign(claim="toy/a", source="§1", statement="It is <so>.", published=1.0, ours=2.0)
-    ledger.to_csv(tmp_path / "ledger.csv", index=False)
+    names = ("study", "origin", "kind", "verdict", "reason")
+    rows = [ROW | dict(zip(names, row, strict=True)) | {"claim": f"{row[0]}/{at}"} for at, row in enumerate(ROWS)]
+    write_rows(tmp_path / "ledger.csv", LEDGER, rows)
+    write_rows(tmp_path / "ledgers" / "toy.csv", LEDGER, [row for row in rows if row["study"] == "toy"])
+    others = [rows[0] | {"reading": "the sum", "verdict": "undecided"}, rows[1] | {"reading": "not asked for"}]
+    write_rows(tmp_path / "readings" / "toy.csv", LEDGER, others)
+    headline = {"headline": "it", "study": "toy", "main": True, "says": "So <it> is.", "verdict": "undecided"}
+    for path in (tmp_path / "headlines.csv", tmp_path / "headlines" / "toy.csv"):
+        write_rows(path, HEADLINES, [headline, headline | {"main": False, "says": "And so."}])
     for shard, seconds in (("0-1", 30.0), ("2-3", 90.0)):
         path = tmp_path / "runs" / "toy" / "line" / "toy" / f"{shard}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,12 +43,83 @@ def overview(tmp_path) -> Overview:
     return Overview(tmp_path)
 
 
-def test_claims_are_counted_by_study_and_by_kind(overview):
+@pytest.fixture
+def study(overview) -> Study:
+    return Study(overview.results, "toy")
+
+
+@pytest.fixture
+def shown(monkeypatch) -> list[pd.DataFrame]:
+    """Tables of sentences that were displayed."""
+    tables: list[pd.DataFrame] = []
+    monkeypatch.setattr("fedrepro.report.notebook._prose", tables.append)
+    return tables
+
+
+def test_the_papers_own_claims_are_counted_by_study_and_by_kind(overview):
     summary = overview.summary()
     assert summary.index.tolist() == ["toy", "other", "all"]
-    assert summary.loc["toy"].tolist() == [1, 0, 0, 0, 2, 3]
-    assert summary.loc["all"].tolist() == [1, 0, 0, 1, 2, 4]
-    assert overview.by_kind().loc["ordering"].tolist() == [0, 0, 0, 1, 2]
+    assert summary.columns[-3:].tolist() == ["claims", "arithmetic on printed numbers", "added by us"]
+    assert summary.loc["toy"].tolist() == [1, 0, 0, 0, 0, 2, 3, 0, 1]
+    assert summary.loc["other"].tolist() == [0, 0, 0, 1, 0, 0, 1, 1, 0]
+    assert summary.loc["all"].tolist() == [1, 0, 0, 1, 0, 2, 4, 1, 1]
+    assert overview.by_kind().loc["ordering"].tolist() == [0, 0, 0, 0, 0, 2]
+    assert "consistency" not in overview.by_kind().index
+
+
+def test_a_study_counts_its_claims_by_origin(study):
+    summary = study.summary()
+    assert summary.columns.tolist() == ["the paper's own claims", "arithmetic on printed numbers", "added by us"]
+    assert summary.loc["not tested"].tolist() == [2, 0, 0]
+    assert summary.loc["not reproduced"].tolist() == [0, 0, 1]
+
+
+def test_claims_are_shown_with_test_numbers_and_evidence(study, shown):
+    study.verdicts("0", "3")
+    study.verdicts()
+    assert shown[0]["claim"].tolist() == ["toy/0", "toy/3"]
+    assert len(shown[1]) == 4
+    assert shown[0].iloc[1].to_dict() == {
+        "claim": "toy/3",
+        "paper says": "It is <so>.",
+        "our test": "above 2",
+        "ours": "2.346",
+        "interval": "[2.1, 2.5]",
+        "p": "0.031, corrected 0.062",
+        "verdict": "not reproduced",
+        "reason": "no Hint: a hint. To decide it: 3 more seeds.",
+        "evidence": "published settings, 5 seeds, real",
+        "reading": "",
+        "origin": "added",
+    }
+
+
+def test_readings_of_a_claim(study, shown):
+    study.readings("0")
+    assert shown[0][["reading", "verdict"]].values.tolist() == [
+        ["as we read it", "reproduced"],
+        ["the sum", "undecided"],
+    ]
+
+
+def test_headlines_are_shown(study, overview, shown):
+    study.headlines()
+    overview.headlines()
+    for table in shown:
+        assert table["says"].tolist() == ["So <it> is.", "And so."]
+        assert table["main"].tolist() == ["main", ""]
+
+
+def test_errata_are_shown_by_severity(overview, shown, tmp_path):
+    erratum = {"place": "§2", "printed": "N", "should_be": "L", "how": "§3"}
+    severities = ("slip", "breaks")
+    entries = [{**erratum, "place": severity, "severity": severity} for severity in severities]
+    path = tmp_path / "config" / "studies" / "toy" / "errata.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(yaml.safe_dump(entries))
+    overview.errata(tmp_path / "config")
+    assert shown[0]["severity"].tolist() == ["breaks", "slip", "computed"]
+    assert shown[0]["study"].tolist() == ["toy", "toy", "other"]
 
 
 def test_why_claims_have_no_verdict(overview):
@@ -55,12 +138,22 @@ def test_cost_of_a_study(overview):
     assert cost.loc["toy"].tolist() == [2, 2.0, 900.0, 14, 2]
 
 
-def test_sentences_are_shown_as_text(overview, monkeypatch):
-    shown = []
-    monkeypatch.setattr("fedrepro.report.notebook.display", lambda item: shown.append(item.data))
+def test_verdicts_of_one_origin_are_shown(overview, shown):
     overview.verdicts("reproduced")
-    assert "It is &lt;so&gt;." in shown[0]
-    assert shown[0].count("<tr>") == 1
+    overview.verdicts("not reproduced")
+    overview.verdicts("not reproduced", "added")
+    assert [len(table) for table in shown] == [1, 0, 1]
+    assert shown[0]["paper says"].tolist() == ["It is <so>."]
+
+
+def test_sentences_are_shown_whole_and_as_text(overview, monkeypatch):
+    displayed = []
+    monkeypatch.setattr("fedrepro.report.notebook.display", lambda item: displayed.append(item.data))
+    ledger = pd.read_csv(overview.results / "ledger.csv", dtype=str)
+    ledger.assign(statement="It is <so> " * 20).to_csv(overview.results / "ledger.csv", index=False)
+    overview.verdicts("reproduced")
+    assert displayed[0].count("It is &lt;so&gt;") == 20
+    assert displayed[0].count("<tr>") == 1
 
 
 def test_assumed_settings_are_counted(overview, tmp_path):

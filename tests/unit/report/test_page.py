@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fedrepro import report
+from fedrepro.evidence import ledger
 from fedrepro.report import artefacts, formats
 from fedrepro.report.claims import VERDICTS
 from fedrepro.report.page import build_report
@@ -68,7 +69,10 @@ def test_every_claim_and_artefact_is_there(results):
         assert f"Statement {at}." in page.text
         assert f"Reason {at}." in page.text
         assert verdict in page.text
-    assert "158.1 [150.5, 166.25]" in page.text
+    row = page.text[page.text.index("within 5 of the printed 160") :]
+    parts = ("158.1", "[150.5, 166.25]", "0.0031", "corrected 0.013", "sign flips 0.031", "published settings 5 seeds")
+    places = [row.index(part) for part in parts]
+    assert places == sorted(places)
     for name in ("toy/fig3", "toy/theorem1", "other/table2_2", "other/fig2_3"):
         assert f"artefact/{name}" in page.ids
     assert "Title of toy/fig3" in page.text
@@ -76,20 +80,63 @@ def test_every_claim_and_artefact_is_there(results):
     assert "added by us" in page.text
 
 
-def test_summary_counts_claims_by_study_and_verdict(results):
+def test_summary_counts_origins_apart(results):
     _, page = build(results)
-    assert "1 of 4 tested claims reproduced, 1 in direction only, 1 not reproduced" in page.text
+    assert "Of the papers' own claims, 1 of 5 tested claims reproduced, 1 in direction only, 1 not " in page.text
     assert "2 further claims not tested." in page.text
-    counts = {(link["data-study"], link["data-verdict"]) for link in page.all("a") if "data-verdict" in link}
+    assert "arithmetic on printed numbers: 0 of 1 tested claim reproduced, 1 contradicted by the source." in page.text
+    assert "added by us: 1 of 1 tested claim reproduced." in page.text
+    assert "Of the headlines, what the papers want believed, 0 of 2 tested headlines reproduced, 1 not" in page.text
+    links = [link for link in page.all("a") if "data-verdict" in link]
+    counts = {(link["data-study"], link["data-verdict"]) for link in links if link["data-origin"] == "paper"}
     assert {study for study, verdict in counts if verdict == "not tested"} == {"toy", "other", ""}
     assert {study for study, verdict in counts if verdict == "reproduced"} == {"toy", ""}
+    assert {link["data-study"] for link in links if link["data-origin"] == "added"} == {"toy", ""}
+
+
+def test_headlines_come_first_and_open_to_their_claims(results):
+    text, _ = build(results)
+    section = text[text.index('<section id="headlines"') : text.index('<section id="ledger"')]
+    first, second = section.index("headline/toy/first"), section.index("headline/toy/second")
+    assert first < second < section.index("headline/other/only")  # the main one of a study first
+    own = section[first:second]
+    assert "main message" in own
+    assert "“It is so.” <cite>Abstract</cite>" in own
+    assert "One of three fails." in own
+    assert "3 claims: 1 reproduced, 1 not reproduced, 1 undecided" in own
+    assert re.findall('href="#(.*?)"', own) == ["toy/claim_0", "toy/claim_2", "toy/claim_3"]
+    assert re.findall('href="#(.*?)"', section[second:])[0] == "toy/claim_3"  # an id without its study
+
+
+def test_readings_hints_and_next_steps_are_under_their_claim(results):
+    text, _ = build(results)
+    rows = {row.partition('"')[0]: row for row in text.split('<tbody role="rowgroup" id="')[1:]}
+    assert "1 other reading<" in rows["toy/claim_0"]
+    assert "Not as a sum." in rows["toy/claim_0"]
+    assert 'class="flips">flips: the sum → not reproduced<' in rows["toy/claim_0"]
+    assert "<b>To decide it</b> 12 more seeds, about 3 min" in rows["toy/claim_3"]
+    assert "<b>Hint</b> points to not reproduced: p 0.003" in rows["toy/claim_5"]
+    assert "reduced: rounds 20 of 100" in rows["toy/claim_5"]
+    assert not [part for part in ("other reading", "<b>Hint", "<b>To decide") if part in rows["toy/claim_1"]]
+
+
+def test_the_page_knows_the_verdicts_of_the_ledger():
+    assert tuple(VERDICTS) == ledger.VERDICTS
+
+
+def test_verdicts_differ_in_colour_sign_and_word():
+    css = (Path(report.__file__).parent / "page.css").read_text(encoding="utf-8")
+    colours = [re.search(f"--{name}: (.*?);", css).group(1) for name, _, _ in VERDICTS.values()]
+    signs = [sign for _, sign, _ in VERDICTS.values()]
+    assert len(set(colours)) == len(set(signs)) == len(VERDICTS) == 6
 
 
 def test_hostile_text_is_text(results):
     text, page = build(results)
     assert "alert('x')</script>" not in text
-    # Statement, source, published, reason; artefact title, caption; assumed reason; log.
-    assert page.text.count(HOSTILE) >= 8
+    # Statement, source, paper says, test, reason, hint, next, evidence, reading; of the reading four; headline four;
+    # artefact title, caption; assumed reason; log.
+    assert page.text.count(HOSTILE) >= 21
     assert not [tag for tag, attributes in page.tags if any(key.startswith("on") for key in attributes)]
     assert page.all("script") == [{}]
     assert "</" not in (Path(report.__file__).parent / "page.js").read_text(encoding="utf-8")
@@ -148,8 +195,8 @@ def test_claims_and_artefacts_point_at_each_other(results):
     _, page = build(results)
     hrefs = [link.get("href") for link in page.all("a")]
     assert hrefs.count("#artefact/toy/fig3") == len(VERDICTS)
-    assert hrefs.count("#toy/claim_0") == 2
-    assert "published 160, ours 158.1 [150.5, 166.25]" in page.text
+    assert hrefs.count("#toy/claim_0") == 3  # its own link, the figure, a headline
+    assert "paper: 160 ± 2 (30 runs), ours 158.1 [150.5, 166.25]" in page.text
 
 
 @pytest.mark.parametrize(
@@ -201,7 +248,9 @@ def test_cost_failures_assumed_errata_and_notebooks(results):
     section = text[text.index('<section id="assumed"') : text.index('<section id="errata"')]
     assert 'href="#artefact/toy/theorem1">theorem1<' in section
     assert "nowhere" not in section  # an artefact of a study that is not on the page
-    assert "the text says 0.801" in page.text
+    errata = ("Breaks a proof or a table (1)", "the text says 0.801", "Slips (1)", "eq. (1)", "not graded (1)")
+    places = [page.text.index(words) for words in errata]
+    assert places == sorted(places)
     assert "../notebooks/toy.html" in [link.get("href") for link in page.all("a")]
 
 
@@ -234,6 +283,7 @@ def test_empty_folder_gives_a_page_of_sentences(tmp_path):
     _, page = build(tmp_path / "nothing")
     for sentence in (
         "There is no verdict to sum up yet.",
+        "No headline has been judged yet.",
         "There is no ledger yet",
         "There is no figure or table yet.",
         "The register of assumed settings has not been written.",
@@ -255,6 +305,8 @@ def test_broken_files_are_named(results):
     (results / "artefacts/toy/fig3.json").write_text("{")
     (results / "runs/toy/line/toy/0.json").write_bytes(b"\xff\xfe")
     (results / "ledger.csv").write_text("claim,study\nonly-one-cell\n")
+    (results / "headlines.csv").write_text("headline,study\nonly\n")
+    (results / "readings.csv").write_text("reading\nodd\n")
     _, page = build(results)
     assert "2 files could not be read" in page.text
     assert "artefacts/toy/fig3.json could not be read" in page.text
@@ -318,7 +370,7 @@ def test_without_embedding_downloads_are_linked_and_pictures_still_shown(results
 def test_unknown_verdict_is_shown(tmp_path):
     write_ledger(tmp_path, [{"claim": "toy/a", "study": "toy", "verdict": "perhaps"}])
     _, page = build(tmp_path)
-    assert "? perhaps" in page.text
+    assert "! perhaps" in page.text
     assert "1 perhaps" in page.text
 
 
@@ -336,6 +388,13 @@ def test_unknown_verdict_is_shown(tmp_path):
 )
 def test_short_number(text, shown):
     assert formats.short_number(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("0.0312345", "0.031"), ("1.0", "1"), ("3e-9", "< 0.0001"), ("nan", ""), ("", "")]
+)
+def test_p_values(text, shown):
+    assert formats.p_text(text) == shown
 
 
 def test_short_numbers_share_their_decimals():

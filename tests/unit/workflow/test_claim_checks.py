@@ -32,6 +32,15 @@ CLAIMS = {
             "ours": {**OURS, "along": "lr"},
             "direction": "falling",
         },
+        "ahead": {
+            "source": "§3",
+            "statement": "A short step is better.",
+            "kind": "ordering",
+            "better": {**OURS, "setting": "lr=0.1"},
+            "worse": {**OURS, "setting": "lr=0.2"},
+            "by": "lower",
+            "margin": {"relative": 0.1},
+        },
         "own": {
             "source": "ours",
             "origin": "added",
@@ -75,6 +84,11 @@ def test_what_is_there_passes(tmp_path):
         ("small.needs", {"dataset.sample": "equal"}, "there is no setting 'sample'; did you mean 'samples'?"),
         ("small.readings", {"b": {"ours": {"metric": "lss"}}}, "small (b).ours.metric: 'lss' is made by no code"),
         ("small.borrow", {"experiment": "lines"}, "there is no experiment 'lines'; did you mean 'line'?"),
+        (
+            "ahead.borrow",
+            {"experiment": "line", "worse": "lin"},
+            "ahead.worse.experiment: there is no experiment 'lin'",
+        ),
     ],
 )
 def test_a_name_that_is_not_there_is_an_error_with_the_nearest(tmp_path, key, value, words):

@@ -4,14 +4,17 @@ For the runs on images, on the global test set:
 - late_accuracy, late_loss: means over the last fifth of the rounds; spread_accuracy, spread_loss: deviations over them.
 - best_round: the round with the highest accuracy, the first of them.
 - oscillation_accuracy, oscillation_loss: roughness (fedrepro.core.metrics) of the last two thirds of the curve.
-- for the settings `sa` and `sa_round`, against the better of FedAvg and FedProx of the same seed, positive where the
-  paper's claim holds: accuracy_lead, loss_lead, steadier_accuracy, steadier_loss. constant_lead: late_loss of the best
-  constant step in hindsight (FedAvg's and the smaller ones) minus the run's own.
+- for the settings `sa` and `sa_round`, against FedAvg of the same seed, positive where the paper's claim holds:
+  accuracy_lead_over_fedavg and loss_lead_over_fedavg (of the late means), steadier_accuracy_than_fedavg and
+  steadier_loss_than_fedavg (of the oscillations); the same with fedprox.
+- with a validation set, validation_loss: its mean over the last fifth of the rounds. Of each algorithm, the setting
+  with the lowest mean over seeds is chosen, none that diverged; its measures again as chosen_late_loss, …
 
 For the runs on least squares (`sa_tracked`), with w^s the solution of the ODE (37) from w̄(s):
 - window_distance, by the round n in which a window begins: the largest ‖w̄_{mN} − w^{T_n}(T_m)‖ over the rounds m with
   T_m in (T_n, T_n + 1]. Windows begin at rounds in geometric progression and end within the run.
-- equilibrium_distance: ‖w̄ − w*‖ at the same rounds and at the last, h(w*) = 0.
+- equilibrium_distance: ‖w̄ − w*‖ at the same rounds and at the last, h(w*) = 0; equilibrium_remaining: that of the last
+  round as a share of the start's.
 - distance_exponent: the slope of log window_distance over log n.
 """
 
@@ -30,7 +33,7 @@ LATE = 0.2  # of the rounds
 SETTLED = 1 / 3  # of the rounds: before it, curves still fall
 BASELINES = ("fedavg", "fedprox")
 TAPERING = ("sa", "sa_round")
-CONSTANT = ("fedavg", "smaller_step", "smallest_step")
+OF_THE_CHOSEN = ("late_accuracy", "late_loss", "oscillation_accuracy", "oscillation_loss")
 WINDOW = 1.0  # T; assumed: the paper's theorem holds for any
 WINDOWS = 12
 
@@ -45,8 +48,21 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
         found += [dict(zip(RUN, run, strict=True), metric=m, round=r, value=v) for m, r, v in each]
     if not found:
         return table.iloc[:0]
-    found += list(_leads(pd.DataFrame(found)))
-    return derived_rows(pd.DataFrame(found).groupby("metric", sort=False), table)
+    runs = pd.DataFrame(found)
+    best = runs.merge(choose(runs, table), on=["algorithm", "setting"])
+    best = best[best["metric"].isin(OF_THE_CHOSEN)]
+    every = pd.concat([runs, pd.DataFrame(_leads(runs)), best.assign(metric="chosen_" + best["metric"])])
+    return derived_rows(every.groupby("metric", sort=False), table)
+
+
+def choose(runs: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """(algorithm, setting) with the lowest mean validation loss, of each algorithm that has one."""
+    arm = ["algorithm", "setting"]
+    gone = table.loc[table["diverged"].astype(bool), arm].drop_duplicates()
+    means = rows(runs, "validation_loss").groupby(arm)["value"].mean()
+    means = means[~means.index.isin(list(gone.itertuples(index=False, name=None)))]
+    best = means.groupby("algorithm").idxmin()
+    return pd.DataFrame(best.tolist(), columns=arm)
 
 
 def _curves(frame: pd.DataFrame) -> Iterator[Found]:
@@ -62,27 +78,32 @@ def _curves(frame: pd.DataFrame) -> Iterator[Found]:
             yield f"oscillation_{name}", last, rough
         if name == "accuracy":
             yield "best_round", last, float(curve.idxmax())
+    held_out = rows(frame, "loss", split="validation", client=-1).set_index("round")["value"]
+    if len(held_out) > 1:
+        last = int(held_out.index.max())
+        yield "validation_loss", last, float(held_out[held_out.index > (1 - LATE) * last].mean())
 
 
 def _leads(found: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Each tapering run against the baselines of its seed."""
     wide = found.pivot_table(index=RUN, columns="metric", values="value")
-    comparisons = {
-        "accuracy_lead": ("late_accuracy", BASELINES, "max", 1),
-        "loss_lead": ("late_loss", BASELINES, "min", -1),
-        "steadier_accuracy": ("oscillation_accuracy", BASELINES, "min", -1),
-        "steadier_loss": ("oscillation_loss", BASELINES, "min", -1),
-        "constant_lead": ("late_loss", CONSTANT, "min", -1),
-    }
     last = found.groupby(RUN)["round"].max()
     for run, own in wide[wide.index.isin(TAPERING, level="setting")].iterrows():
-        for metric, (of, others, best, sign) in comparisons.items():
-            if of not in wide:
-                continue
-            rivals = wide.loc[[i for i in wide.index if i[1] in others and i[2] == run[2]], of].dropna()
-            if len(rivals) == len(others) and math.isfinite(own[of]):
-                value = sign * (own[of] - rivals.agg(best))
-                yield dict(zip(RUN, run, strict=True), metric=metric, round=int(last[run]), value=float(value))
+        about = {**dict(zip(RUN, run, strict=True)), "round": int(last[run])}
+        others = wide.xs(run[2], level="seed").droplevel("algorithm")
+        for metric, value in _against(own, others):
+            if math.isfinite(value):
+                yield {**about, "metric": metric, "value": value}
+
+
+def _against(own: pd.Series, others: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    """(metric, value) of a run against the runs of its seed, by setting."""
+    for baseline in (name for name in BASELINES if name in others.index):
+        rival = others.loc[baseline]
+        for name, sign in (("accuracy", 1), ("loss", -1)):
+            yield f"{name}_lead_over_{baseline}", sign * float(own[f"late_{name}"] - rival[f"late_{name}"])
+            if (rough := f"oscillation_{name}") in own:
+                yield f"steadier_{name}_than_{baseline}", float(rival[rough] - own[rough])
 
 
 class Trajectory(NamedTuple):
@@ -113,10 +134,15 @@ def trajectory(run: pd.DataFrame) -> Trajectory:
 def _tracking(frame: pd.DataFrame) -> Iterator[Found]:
     path = trajectory(frame)
     last, equilibrium = len(path.time) - 1, np.linalg.solve(path.h, path.b)
+
+    def distance(n: int) -> float:
+        return float(np.linalg.norm(path.iterates[n] - equilibrium))
+
     distances = {n: window_distance(path, n) for n in window_starts(path.time)}
     yield from (("window_distance", n, distance) for n, distance in distances.items())
     for n in (*distances, last):
-        yield "equilibrium_distance", n, float(np.linalg.norm(path.iterates[n] - equilibrium))
+        yield "equilibrium_distance", n, distance(n)
+    yield "equilibrium_remaining", last, distance(last) / distance(0)
     if len(distances) > 2 and min(distances.values()) > 0:
         slope = np.polyfit(np.log(list(distances)), np.log(list(distances.values())), 1)[0]
         yield "distance_exponent", last, float(slope)

@@ -6,13 +6,13 @@ takes their mean ā in every epoch; `cosine` takes ā·(1 + cos π(n + ½)/RN) i
 at 0 and has the same sum.
 """
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Problem, Trial, limited
 from fedrepro.core.federation import Batches
+from fedrepro.studies.sa.algorithms.fedavg_scheduled import cosine
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,8 @@ class FedAvgMatched(FedAvg):
         return replace(self, rounds=problem.rounds)
 
     def step(self, batches: Batches, t: int) -> Any:
-        length = self.rounds * batches.epochs
-        terms = length if self.count == "epochs" else self.rounds
+        terms = self.rounds * batches.epochs if self.count == "epochs" else self.rounds
         step = super().step(batches, t) * (sum(1 / n for n in range(1, terms + 1)) / terms)  # ā
         if self.shape == "constant":
             return step
-        n = batches.round * batches.epochs + batches.epoch(t)
-        return step * (1 + math.cos(math.pi * (n + 0.5) / length))
+        return step * 2 * cosine(batches, t, self.rounds)

@@ -1,0 +1,54 @@
+"""`fedrepro next`: claims of the papers that are undecided or not tested, by the time it takes to decide them. The
+numbers are those of the ledger (evidence/power.py)."""
+
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from fedrepro.evidence.power import seconds_in, told
+from fedrepro.evidence.verdicts import NOT_TESTED, UNDECIDED
+
+
+class Open(NamedTuple):
+    """A claim that waits for runs, and what would decide it; `seconds` may be infinite."""
+
+    seconds: float
+    claim: str
+    verdict: str
+    needs: str
+
+
+def open_claims(ledgers: Iterable[Path]) -> list[Open]:
+    """Of the papers' own claims, the cheapest first."""
+    import pandas as pd  # here: other commands start faster without
+
+    found = []
+    for path in ledgers:
+        rows = pd.read_csv(path, keep_default_na=False)
+        rows = rows[(rows["origin"] == "paper") & rows["verdict"].isin([UNDECIDED, NOT_TESTED])]
+        for row in rows.itertuples():
+            seconds = seconds_in(row.next)
+            needs = row.next.rpartition(", about ")[0] if math.isfinite(seconds) else row.next
+            found.append(Open(seconds, row.claim, row.verdict, needs or row.reason))
+    return sorted(found)
+
+
+def tell_next(ledgers: Iterable[Path]) -> Iterator[str]:
+    """One line per claim: time, claim, verdict, what would decide it."""
+    claims = open_claims(ledgers)
+    width = max((len(one.claim) for one in claims), default=0)
+    for one in claims:
+        yield f"{told(one.seconds):>12}  {one.claim:<{width}}  {one.verdict:<10}  {one.needs}".rstrip()
+    yield summary(claims)
+
+
+def summary(claims: Iterable[Open]) -> str:
+    """How many are open, and the time of all, as if no two shared a run."""
+    claims = list(claims)
+    counts = [f"{n} {v}" for v in (UNDECIDED, NOT_TESTED) if (n := sum(one.verdict == v for one in claims))]
+    if not counts:
+        return "no claim of the papers is open"
+    known = [one.seconds for one in claims if math.isfinite(one.seconds)]
+    cost = f"; at most {told(sum(known))} for {len(known)} of them" if known else ""
+    return f"open claims of the papers: {', '.join(counts)}{cost}"
