@@ -99,7 +99,7 @@ def tables() -> Tables:
     # Tables 2.4 and 2.6 have TERM-Group, but neither AFL nor exact ranks
     grouped = [s for s in SETTINGS if not s.startswith(("afl", "gifair_exact"))]
     made = {}
-    for data in TITLES:
+    for data in (*TITLES, "femnist_skewed_tail", "fmnist_skewed_tail"):
         settings = grouped if data in kinds else SETTINGS
         settings = [s for s in settings if data != "shakespeare_2" or not s.startswith("term,")]
         made[data] = table(kinds.get(data, [""] * 6), settings)
@@ -180,6 +180,28 @@ def test_controls_show_local_models_without_lambda_next_to_per(tables):
     drawn = drawn_tables.controls(tables).set_index(["data", "arm"])
     assert drawn.loc[("MNIST-skewed", "FedAvg"), "accuracy"] == "60.0 ± 0.0"
     assert len(drawn) == 10
+
+
+def test_both_test_splits_are_shown_beside_the_printed_pairs(tables):
+    drawn = drawn_tables.test_split(tables)
+    assert set(zip(drawn["data"], drawn["test set"], strict=True)) == {
+        (data, cut) for data in ("FEMNIST-skewed", "F-MNIST-skewed") for cut in ("random", "one class")
+    }
+    fedavg = drawn[drawn["method"] == "FedAvg"].set_index(["data", "test set"])
+    assert fedavg.loc[("FEMNIST-skewed", "one class"), "spread, printed"] == "22.3 (1.1)"
+    assert fedavg.loc[("F-MNIST-skewed", "random"), "spread, printed"] == ""
+    assert fedavg.loc[("F-MNIST-skewed", "random"), "mean"] == "60.0 ± 0.0"
+
+
+def test_the_figure_of_the_rates_shows_iterations_not_rounds():
+    made = {}
+    for data, who, steps in [(d, w, e) for d in ("iid", "non_iid") for w in ("full", "partial") for e in (5, 20)]:
+        run = {"setting": "gifair_theory,fraction=0.5", "seed": 0}
+        lines = [run | {"metric": m, "value": 1 / (t + 1), "round": t} for t in range(4) for m in ("gap", "bound")]
+        made[f"convex_{data}_{who}_e{steps}"] = tidy(lines)
+    _, numbers = figures.theory(Tables(made, PRINTED))
+    assert sorted(numbers.loc[numbers["E"] == 20, "T"].unique()) == [20, 40, 60]
+    assert len(numbers) == 2 * 2 * 2 * 2 * 3
 
 
 @pytest.mark.parametrize("name", ["fig2_4", "figA_1", "devices", "tradeoff"])

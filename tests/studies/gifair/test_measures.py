@@ -210,3 +210,12 @@ def test_the_spread_of_the_training_loss_is_measured_on_training_data_of_the_las
     derived = measure(tidy(lines))
     assert rows(derived, "loss_spread")["value"].tolist() == [1.0]
     assert rows(derived, "chosen_loss_spread")["value"].tolist() == [1.0]
+
+
+@pytest.mark.parametrize(("power", "expected"), [(-1, -1), (-2, -2), (0, 0)])
+def test_the_rate_of_a_power_of_the_iterations_is_its_exponent(power, expected):
+    run = {"setting": "gifair_theory,fraction=0.5", "seed": 0}
+    lines = [run | {"metric": m, "value": 7.0 * t**power, "round": t} for t in range(1, 4001) for m in ("gap", "bound")]
+    derived = measure(tidy(lines))
+    assert rows(derived, "gap_rate")["value"].item() == pytest.approx(expected, abs=0.01)
+    assert set(derived["metric"]) == {"gap_rate", "bound_rate"}

@@ -28,6 +28,7 @@ THESIS = dict(
 #: variants that differ from the method of their name
 VARIANTS = {"gifair_exact": "GIFAIR-FL-Global, exact ranks"}
 TITLES = {"mnist_skewed": "MNIST-skewed", "fmnist_skewed": "F-MNIST-skewed", "femnist_skewed": "FEMNIST-skewed"}
+TITLES |= {"femnist_few": "FEMNIST-skewed, 6 devices"}
 TITLES |= {"femnist_original": "FEMNIST-original", "femnist_3_groups": "FEMNIST-3-groups"}
 TITLES |= {"shakespeare_31": "Shakespeare, 31 roles", "shakespeare_2": "Shakespeare, 2 groups"}
 GROUPS = {"femnist_3_groups": ("capital", "lowercase", "mixed"), "shakespeare_2": ("male", "female")}
@@ -98,6 +99,24 @@ def real_data(tables: Tables) -> pd.DataFrame:
     """The setting of Table 2.2 on MNIST and Fashion-MNIST."""
     table = pd.concat([_individual(tables, d).assign(data=TITLES[d]) for d in ("mnist_skewed", "fmnist_skewed")])
     return table[["data", *table.columns.drop("data")]]
+
+
+def test_split(tables: Tables) -> pd.DataFrame:
+    """FedAvg and GIFAIR-FL on random test sets and on test sets of one class, beside the printed pairs of Table 2.2."""
+    printed = printed_lines(tables.printed, "2_2", ("mean", "spread"))
+    lines = []
+    for data, cut in itertools.product(("femnist_skewed", "fmnist_skewed"), ("", "_tail")):
+        table = tables[data + cut]
+        for method in [m for m in present(table) if m == "fedavg" or m.startswith("gifair")]:
+            line = {"data": TITLES[data], "test set": "one class" if cut else "random", "method": name(method)}
+            pair = printed.get(method) if data == "femnist_skewed" else None
+            for column, number in zip(("mean", "spread"), pair or (None, None), strict=True):
+                line[f"{column}, printed"] = f"{number.value:.4g} ({number.spread:.3g})" if number else ""
+            line["setting"] = chosen_setting(table, method)
+            for column, metric in METRICS.items():
+                line[column] = shown(metric, rows(table, f"chosen_{metric}", algorithm=method)["value"])
+            lines.append(line)
+    return pd.DataFrame(lines)
 
 
 def _individual(tables: Tables, data: str, number: str = "") -> pd.DataFrame:

@@ -17,12 +17,15 @@ from fedrepro.evidence.tables import RUN, derived_rows, final, rows
 
 #: "superior or similar to FedAvg": at most so many points below its mean accuracy; assumed: the thesis has no number
 SIMILAR = 1.0
+SMALLEST = 1e-15  # a gap below it is rounding
 BASE, PERSONAL = "fedavg", "gifair_per"
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
     """Fairness measures per run; those of the settings that the tuning rule chooses again as `chosen_…`."""
     named = methods(table)
+    if len(rows(named, "gap")):
+        return derived_rows([(f"{metric}_rate", rates(rows(named, metric))) for metric in ("gap", "bound")], named)
     runs = pd.DataFrame(_runs(named))
     if runs.empty:
         return table.iloc[:0]
@@ -39,6 +42,17 @@ def methods(table: pd.DataFrame) -> pd.DataFrame:
     """The table with each variant as an algorithm and with the grid's point as its setting."""
     algorithm = table["variant"].where(table["variant"] != "", table["algorithm"])
     return table.assign(algorithm=algorithm, setting=table["point"])
+
+
+def rates(curves: pd.DataFrame) -> pd.DataFrame:
+    """Slope of log value over log T per run, from the means over (T/8, T/4] and (T/2, T]: −1 is O(1/T). Means, since H
+    has kinks, about which the curve oscillates."""
+    last = curves.groupby(RUN)["round"].transform("max")
+    share, windows = curves["round"] / last, ((1 / 8, 1 / 4), (1 / 2, 1))
+    inside = (curves[(share > low) & (share <= high)] for low, high in windows)
+    early, late = (own.groupby(RUN)["value"].mean() for own in inside)
+    slope = np.log(late.clip(lower=SMALLEST) / early.clip(lower=SMALLEST)) / math.log(4)
+    return slope.rename("value").reset_index().merge(curves.groupby(RUN, as_index=False)["round"].max(), on=RUN)
 
 
 def _runs(named: pd.DataFrame) -> Iterator[dict[str, Any]]:
