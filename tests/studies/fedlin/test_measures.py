@@ -95,6 +95,20 @@ def test_rounds_to_settle(curve, rounds):
     assert derived(measure(table(*rows)), "rounds_to_settle") == {("hm1", "", 0, ""): rounds}
 
 
+@pytest.mark.parametrize(
+    ("curve", "rounds"),
+    [
+        ([10, 5, 1.2, 1.08, 1.0, 7.0], 3),  # a hundredth of the way, 9, is 0.09; what follows does not count
+        ([10, 11, 12], 0),
+        ([10, 1, math.inf], 1),
+        ([math.inf, 1, 1], math.inf),
+    ],
+)
+def test_rounds_to_reach(curve, rounds):
+    rows = [{"metric": "parameter_error", "split": "server", "round": t, "value": v} for t, v in enumerate(curve)]
+    assert derived(measure(table(*rows)), "rounds_to_reach") == {("hm1", "", 0, ""): rounds}
+
+
 def test_an_early_rest_counts_as_if_the_run_had_ended_there():
     curve = [10, 5, 1, *[1.0] * EARLY, 7.0, 3.0]
     rows = [{"metric": "parameter_error", "split": "server", "round": t, "value": v} for t, v in enumerate(curve)]

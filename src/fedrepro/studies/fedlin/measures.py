@@ -73,16 +73,28 @@ def spreads(errors: pd.DataFrame) -> Found:
 
 
 def settling(table: pd.DataFrame) -> Found:
-    """rounds_to_settle: rounds after which ‖Θ̂ − Θ*‖/√K stays within SETTLED of its way from its last value;
-    early_rounds_to_settle: the same as if the run had ended after EARLY rounds; with _one by the one-norm."""
+    """rounds_to_reach: rounds until ‖Θ̂ − Θ*‖/√K is within SETTLED of its way from its least value; rounds_to_settle:
+    rounds after which it stays so close to its last value; early_rounds_to_settle: the same as if the run had ended
+    after EARLY rounds; with _one by the one-norm."""
     for suffix in ("", "_one"):
         curves = rows(table, f"parameter_error{suffix}", split="server")
-        for metric, last in ((f"rounds_to_settle{suffix}", math.inf), (f"early_rounds_to_settle{suffix}", EARLY)):
+        for metric, count, last in (
+            (f"rounds_to_reach{suffix}", rounds_to_reach, math.inf),
+            (f"rounds_to_settle{suffix}", rounds_to_settle, math.inf),
+            (f"early_rounds_to_settle{suffix}", rounds_to_settle, EARLY),
+        ):
             runs = curves[curves["round"] <= last].groupby([*RUN, "group"], sort=False)
             own = ((run, curve) for run, curve in runs if curve["round"].nunique() > 2)
-            found = [(*run, curve["round"].max(), rounds_to_settle(curve)) for run, curve in own]
+            found = [(*run, curve["round"].max(), count(curve)) for run, curve in own]
             if found:
                 yield metric, pd.DataFrame(found, columns=[*RUN, "group", "round", "value"])
+
+
+def rounds_to_reach(curve: pd.DataFrame) -> float:
+    """As `rounds_to_settle`, of the least value; what follows does not count."""
+    values = curve.set_index("round")["value"].sort_index()
+    least, start = values.min(), values.iloc[0]
+    return float(values.index[values <= least + SETTLED * (start - least)][0]) if math.isfinite(start) else math.inf
 
 
 def rounds_to_settle(curve: pd.DataFrame) -> float:

@@ -60,7 +60,7 @@ class HM1(Algorithm):
     omega: str = one_of("learned", "learned", "true")
     start: str = one_of("common", "common", "own")
     record: str = one_of("errors", "errors", "condition")  # condition: also Ω's smallest and largest eigenvalue
-    arms: Mapping[str, Mapping[str, Any]] | None = limited(
+    arms: Mapping[str, Mapping[str, int | str]] | None = limited(
         None, lambda v: all(set(changes) <= ARM_KEYS for changes in v.values()), "an arm changes batch, gradient, prior"
     )
 
