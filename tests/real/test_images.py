@@ -8,6 +8,7 @@ import pytest
 
 from fedrepro.data.catalogue import entry
 from fedrepro.data.dataset import Split
+from fedrepro.errors import UserError
 
 MNIST_TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 MNIST_TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
@@ -96,13 +97,59 @@ def test_cifar100(real):
     assert nearest_class_mean(data.train, data.test) > 0.03  # chance: 0.01
 
 
+EMNIST_TEST_LETTERS = [1644, 853, 432, 1683, 4092, 400, 589, 1479, 427, 317]  # a to j of the by-class test part
+
+
 def test_emnist(real):
-    data = real("emnist", train=697_932, test=116_323)
-    assert (len(data.train), len(data.test)) == (697_932, 116_323)
+    data = real("emnist", train=50_000, test=10_000)
+    assert (len(data.train), len(data.test)) == (50_000, 10_000)
     assert set(data.train.y) == set(data.test.y) == set(range(62))
-    # Digits are oriented as in MNIST: its mean images tell them apart.
-    digits = data.test.take(np.flatnonzero(data.test.y < 10))
-    assert nearest_class_mean(real("mnist").train, digits) > 0.6
+    # Digits are oriented as in MNIST: its mean images tell them apart, and turned or mirrored ones half as well.
+    digits, mnist = data.test.take(np.flatnonzero(data.test.y < 10)), real("mnist").train
+    upright = nearest_class_mean(mnist, digits)
+    assert upright > 0.5
+    for turned in (digits.x.swapaxes(2, 3), digits.x[:, :, ::-1], digits.x[:, :, :, ::-1]):
+        assert nearest_class_mean(mnist, Split(turned, digits.y)) < 0.6 * upright
+
+
+def test_emnist_complete_or_its_test_part(real):
+    found = real("emnist", train=1240, test=124).found
+    if found.complete:
+        data = real("emnist", train=697_932, test=116_323)
+        assert (len(data.train), len(data.test)) == (697_932, 116_323)
+        letters = data.test.y
+    else:
+        assert found.layout == "test_part"
+        letters = real("emnist", train=100_000, test=16_323, pooled=True).train.y
+        assert len(letters) == 116_323
+        assert (letters < 10).sum() == 57_918
+        with pytest.raises(UserError, match="the files hold 116323, the test part only"):
+            real("emnist", train=697_932, test=116_323)
+    assert np.bincount(letters)[36:46].tolist() == EMNIST_TEST_LETTERS
+
+
+def test_the_test_part_of_emnist_gives_train_and_test_no_image_in_common(real):
+    data, whole = real("emnist", train=20_000, test=5_000), real("emnist", train=20_000, test=5_000, pooled=True)
+    assert len(data.train) + len(data.test) == len(whole.train) == 25_000
+    train, test = ({image.tobytes() for image in split.x} for split in (data.train, data.test))
+    assert len(train & test) <= 2  # NIST has a few images twice
+
+
+def test_femnist(real):
+    data = real("femnist", writers=250, minimum=100)
+    sizes = np.bincount(data.train.client)
+    assert len(sizes) == len(set(data.facts["client_names"])) == 250
+    assert sizes.min() >= 100
+    assert data.train.x.shape[1:] == (1, 28, 28)
+    assert set(data.train.y) == set(range(62))
+    assert np.median(data.train.x) == 0  # white on black
+    keys = {(client, image.tobytes()) for client, image in zip(data.train.client, data.train.x, strict=True)}
+    assert len(keys) == len(data.train)
+    halves = [data.train.take(np.flatnonzero((data.train.client < 125) == first)) for first in (True, False)]
+    assert nearest_class_mean(*halves) > 0.35  # by the mean images of other writers; chance: 0.016
+    if not data.found.complete:
+        with pytest.raises(UserError, match="has 272 with at least 100 samples"):
+            real("femnist", writers=273, minimum=100)
 
 
 def test_stl10(real):

@@ -69,12 +69,16 @@ class FedPD(Algorithm):
         found, clipped = x, x0.new_zeros(())
         steps = min(len(batches), self.local_steps or len(batches))
         for q, batch in enumerate(itertools.islice(batches, steps)):
-            g = task.gradient(shape.unflatten(x), batch).flatten()
+            g = self.gradient(task, shape.unflatten(x), batch)
             h, cut = self.clipped(g + self.ridge * x + local["dual"] + self.gamma * (x - x0))
             x = self.move(x, h, q, batches)
             found = self.collect(found, x, q)
             clipped = clipped + cut
         return found, clipped / steps
+
+    def gradient(self, task: Task, w: Params, batch: Any) -> Tensor:
+        """∇F_i of a batch [P]."""
+        return task.gradient(w, batch).flatten()
 
     def clipped(self, h: Tensor) -> tuple[Tensor, Tensor | float]:
         """The gradient that is used, and whether it was clipped."""

@@ -174,11 +174,10 @@ def core_rate(size: int = 512, seconds: float = 0.1) -> float:
 
 def step_flops(e: Experiment, samples: int) -> float:
     """Operations per gradient step; 0 where unknown or negligible. samples: per client."""
-    name, batch = e.spec["dataset"]["name"], e.spec["local"]["batch"]
-    if name not in SHAPES:
+    if (name := e.spec["dataset"]["name"]) not in SHAPES:
         return 0.0
     each = _sample_flops(json.dumps(e.spec["model"], sort_keys=True), *SHAPES[name])
-    return (samples if batch == "full" else batch) * each
+    return LocalWork.from_spec(e.spec["local"]).width(samples) * each
 
 
 @functools.cache

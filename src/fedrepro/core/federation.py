@@ -8,7 +8,7 @@ read the same memory.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -171,8 +171,10 @@ class LocalWork:
     """A client's work per round: `epochs` passes or `steps` batches, of `batch` samples (None: all of the client's).
 
     With `steps`, passes follow one another until the steps are done. With `poisson` every sample joins every batch
-    independently with probability batch/n. With `nearest` a batch is a random sample of the client and its nearest
-    neighbours (Chen et al. 2020, for Gaussian processes).
+    independently with probability batch/n. With `subsets` every batch is a new draw without replacement. With `nearest`
+    a batch is a random sample of the client and its nearest neighbours (Chen et al. 2020, for Gaussian processes). With
+    `whole` an epoch has only whole batches, ⌊n/batch⌋ (but one at least). With `batches` a client's data are cut into
+    so many of equal size, and a pass goes on from round to round.
     """
 
     epochs: int | None = None
@@ -180,17 +182,28 @@ class LocalWork:
     batch: int | None = None
     poisson: bool = False
     nearest: bool = False
+    subsets: bool = False
+    whole: bool = False
+    batches: int | None = None
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> LocalWork:
         """From an experiment's `local` section."""
-        batch = None if spec["batch"] == "full" else spec["batch"]
-        drawn = {name: spec.get("sampling") == name for name in ("poisson", "nearest")}
-        return cls(spec.get("epochs"), spec.get("steps"), batch, **drawn)
+        batch = None if spec.get("batch") == "full" else spec.get("batch")
+        drawn = {name: spec.get("sampling") == name for name in ("poisson", "nearest", "subsets")}
+        more = {"whole": spec.get("whole", False), "batches": spec.get("batches")}
+        return cls(spec.get("epochs"), spec.get("steps"), batch, **drawn, **more)
+
+    def width(self, size: int) -> int:
+        """Samples per batch of a client with `size` samples."""
+        if self.batches:
+            return max(1, size // self.batches)
+        return size if self.batch is None else min(self.batch, size)
 
     def steps_for(self, size: int) -> tuple[int, int]:
         """(steps per round, steps per epoch) of a client with `size` samples."""
-        per_epoch = 1 if self.batch is None else max(1, -(-size // self.batch))
+        batches = 1 if self.batch is None else size // self.batch if self.whole else -(-size // self.batch)
+        per_epoch = max(1, min(self.batches, size) if self.batches else batches)
         return (self.steps if self.steps is not None else (self.epochs or 0) * per_epoch), per_epoch
 
     def draw(self, holdings: Holdings, clients: Iterable[int], round: int, rng: Rng) -> dict[int, Batches]:
@@ -198,24 +211,61 @@ class LocalWork:
         assert self.batch is not None  # a full batch is not drawn
         if self.poisson:
             return self._draw_poisson(holdings, clients, self.batch, round, rng)
+        if self.subsets:
+            return self._draw_subsets(holdings, list(clients), self.batch, round, rng)
         one = self._draw_nearest if self.nearest else self._draw_passes
         return {k: one(holdings, k, self.batch, round, rng) for k in clients}
 
+    def walk(
+        self, holdings: Holdings, clients: Iterable[int], round: int, rng: Callable[[int, int], Rng]
+    ) -> dict[int, Batches]:
+        """Each client's next batches. A pass, `rng(client, pass)`, is a permutation of the client's rows cut into
+        `batches` of equal size; rows that are left over wait for the next pass."""
+        found = {}
+        for k in clients:
+            rows = holdings.of(k)
+            steps, per_pass = self.steps_for(len(rows))
+            width, first = self.width(len(rows)), round * steps
+            passes = range(first // per_pass, (first + steps - 1) // per_pass + 1)
+            order = np.concatenate([rng(k, p).permutation(rows)[: per_pass * width] for p in passes])
+            start = first % per_pass * width
+            index = torch.from_numpy(order[start : start + steps * width].reshape(steps, width))
+            found[k] = Batches(round, steps, per_pass, holdings.samples, index)
+        return found
+
     def _draw_passes(self, holdings: Holdings, client: int, batch: int, round: int, rng: Rng) -> Batches:
-        """A fresh permutation of the client's rows per epoch; a short last batch is padded."""
+        """A fresh permutation of the client's rows per epoch; a short last batch is padded, or left out if `whole`."""
         rows = holdings.of(client)
         steps, per_epoch = self.steps_for(len(rows))
         width = min(batch, len(rows))
         epochs = -(-steps // per_epoch)
         order = np.stack([rng.permutation(len(rows)) for _ in range(epochs)])
         padded = np.zeros((epochs, per_epoch * width), dtype=np.int64)
-        padded[:, : len(rows)] = order
+        kept = min(len(rows), per_epoch * width)
+        padded[:, :kept] = order[:, :kept]
         index = torch.from_numpy(rows[padded].reshape(-1, width)[:steps])
         weight = None
-        if len(rows) % width:
+        if kept < per_epoch * width:
             mask = np.tile(np.arange(per_epoch * width) < len(rows), epochs).reshape(-1, width)[:steps]
             weight = torch.from_numpy(mask).to(holdings.samples.dtype)
         return Batches(round, steps, per_epoch, holdings.samples, index, weight)
+
+    def _draw_subsets(
+        self, holdings: Holdings, clients: list[int], batch: int, round: int, rng: Rng
+    ) -> dict[int, Batches]:
+        """Clients of one size are drawn together, size after size."""
+        sizes = holdings.sizes[clients]
+        drawn: dict[int, Batches] = {}
+        for size in np.unique(sizes).tolist():
+            alike = [k for k, n in zip(clients, sizes.tolist(), strict=True) if n == size]
+            steps, per_epoch = self.steps_for(size)
+            chosen = _subsets(size, min(batch, size), len(alike) * steps, rng).reshape(len(alike), -1)
+            index = np.take_along_axis(np.stack([holdings.of(k) for k in alike]), chosen, axis=1)
+            parts = torch.from_numpy(index.reshape(len(alike), steps, -1)).unbind(0)
+            drawn |= {
+                k: Batches(round, steps, per_epoch, holdings.samples, i) for k, i in zip(alike, parts, strict=True)
+            }
+        return {k: drawn[k] for k in clients}
 
     def _draw_nearest(self, holdings: Holdings, client: int, batch: int, round: int, rng: Rng) -> Batches:
         """As many batches as in passes, none short: random samples, each with its nearest neighbours."""
@@ -249,6 +299,17 @@ class LocalWork:
             # there are no passes, so all steps are one epoch: clients of any size can be stacked
             batches[k] = Batches(round, len(counts), len(counts), holdings.samples, index, weight, size=size)
         return batches
+
+
+def _subsets(total: int, count: int, draws: int, rng: Rng) -> np.ndarray:
+    """Lines of `count` different numbers below `total`, the first steps of a shuffle: [draws, count]."""
+    order, lines = np.tile(np.arange(total), (draws, 1)), np.arange(draws)
+    for i in range(count):
+        other = rng.integers(i, total, draws)
+        chosen = order[lines, other]
+        order[lines, other] = order[:, i]
+        order[:, i] = chosen
+    return order[:, :count]
 
 
 def _distinct(total: int, count: int, draws: int, rng: Rng) -> np.ndarray:

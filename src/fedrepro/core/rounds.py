@@ -3,6 +3,7 @@
 Each round samples clients, draws their batches, runs their updates and the server's, evaluates and logs. A replicate
 with numbers that are not finite is recorded as diverged and stops."""
 
+import functools
 import itertools
 import sys
 import time
@@ -196,10 +197,13 @@ def _sample(running: Sequence[Replicate], plan: Plan, t: int) -> tuple[list[Coho
 
 
 def _draw(r: Replicate, cohort: Cohort, plan: Plan, t: int) -> dict[int, Batches]:
-    """Each client's batches of the round: its full batch repeated, or mini-batches from the seed's stream; for a noisy
+    """Each client's batches of the round: its full batch repeated, or mini-batches from the seed's streams; for a noisy
     method with noise from another stream."""
     clients = cohort.clients.tolist()
-    if plan.work.batch is None:
+    if plan.work.batches:
+        stream = functools.partial(streams.generator, plan.experiment, r.seed, "batches")
+        batches = plan.work.walk(r.problem.federation.train, clients, t, stream)
+    elif plan.work.batch is None:
         steps, _ = plan.work.steps_for(1)
         batches = {k: Batches(round=t, steps=steps, whole=r.problem.whole(k)) for k in clients}
     else:

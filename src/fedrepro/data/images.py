@@ -2,7 +2,8 @@
 
 A model gets (x/255 − mean)/std. A smaller number of samples, `train` or `test`, gives a random subset with the classes'
 shares, in the order of the files. A larger one is an error, except for a layout that holds only a sample of the data
-set: that gives all it has. `pooled` appends the test samples to the training samples and leaves no test set.
+set: that gives all it has. Of a layout with the test part alone, train and test are disjoint parts. `pooled` appends
+the test samples to the training samples and leaves no test set.
 """
 
 import contextlib
@@ -41,6 +42,7 @@ class ImageSet:
     mean: Channels = 0.0
     std: Channels = 1.0
     standin_at_most: tuple[int, int] | None = None  # train, test: where the real size would take too long to draw
+    test_part: str = ""  # a layout with the test part only: both train and test are cut from it, as many as are asked
 
     def load(self, source: Source, *, train: Count = None, test: Count = None, pooled: bool = False) -> Dataset:
         """The real images, or the stand-in's."""
@@ -53,6 +55,13 @@ class ImageSet:
             train, test = map(min, (train, test), self._sizes(None, None))
             form = {"classes": self.classes, "channels": self.shape[0], "side": self.shape[1]}
             first, second = cut(*self.standin(source.rng, samples=train + test, **form), train, test, source.rng)
+        elif found.layout == self.test_part:
+            x, y = self._read(found, "test")
+            if train + test > len(y):
+                raise UserError(
+                    f"{self.name}: train + test = {train + test}: the files hold {len(y)}, the test part only"
+                )
+            first, second = cut(x, y, train, test, source.rng)
         else:
             first = subset(*self._read(found, "train"), train, source.rng)
             second = subset(*self._read(found, "test"), test, source.rng)

@@ -80,7 +80,15 @@ def ordered(
     return _cut(assignment, np.sort, train=train, validation=validation, test=test)
 
 
-INSIDE: dict[str, Callable[..., Assignment]] = {"shuffled": shuffled, "ordered": ordered}
+def dealt(
+    assignment: Assignment, rng: np.random.Generator, *, train: float, validation: float = 0.0, test: float = 0.0
+) -> Assignment:
+    """The same in the order in which the partition dealt them: after `k_classes`, class by class, so that the last part
+    is the tail of a device's sorted images."""
+    return _cut(assignment, lambda mine: mine, train=train, validation=validation, test=test)
+
+
+INSIDE: dict[str, Callable[..., Assignment]] = {"shuffled": shuffled, "ordered": ordered, "dealt": dealt}
 
 
 def _cut(assignment: Assignment, arrange: Callable[[np.ndarray], np.ndarray], **fractions: float) -> Assignment:

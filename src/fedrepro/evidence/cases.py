@@ -92,18 +92,18 @@ def judge_case(spec: Spec, sources: Sources) -> Case:
     case = Case(spec)
     named = _named(spec)
     try:
+        unknown = _check_settings(case, [quantity for _, quantity in named], sources)
         found = {role: sources.measurements.of(quantity) for role, quantity in named}
         case.numbers = [row for role, measured in found.items() for row in _rows(role, measured)]
         case.data = max((d for m in found.values() for d in m.data), key=DATA.index, default="published")
-        case.evidence = "printed numbers"
         if spec["kind"] == "consistency":
             _consistency(case, found, sources.printed)
         else:
             _comparison(case, list(found.values()), sources)
-        if named:
-            _check_settings(case, [quantity for _, quantity in named], sources)
+        if unknown:
+            raise Untested(f"the settings of {unknown} are not known: there is no manifest")
     except Untested as reason:
-        case.finding = Finding(NOT_TESTED, str(reason))
+        case.finding = Finding(NOT_TESTED, "; ".join([*map(str, case.short), str(reason)]))
     case.standin = spec.get("measured_on", "real") == "real" and case.data in DATA[1:]
     if (case.short or case.standin) and case.tested:
         _turn_into_hint(case)
@@ -150,7 +150,6 @@ def _decided(case: Case, trial: Trial, sample: Sample, favoured: Measured, sourc
     if sample.seeds == 0:
         return Finding(NOT_TESTED, "no seed is left to decide on")
     if every_seed:
-        case.low, case.high = float(np.min(trial.x)), float(np.max(trial.x))
         words = trial.outcomes[0].words
         found = rule_every_seed(trial.x, trial.limit, "at_most" in spec, favoured.seeds)
         return found._replace(words=f"{trial.what}{words}: {found.words}")
@@ -235,23 +234,29 @@ def _consistency(case: Case, measured: Mapping[str, Measured], printed: Printed)
     case.finding = rule_consistency(result, stated.value, tolerance, bool(measured), case.seeds)
 
 
-def _check_settings(case: Case, used: Sequence[Quantity], sources: Sources) -> None:
-    """The settings of the runs used against the published ones, and what a seed of them costs."""
+def _check_settings(case: Case, used: Sequence[Quantity], sources: Sources) -> str:
+    """The settings of the runs used against the published ones, and what a seed of them costs; the name of a run
+    without a manifest, if any."""
     found: list[Gap] = []
+    runs: list[Mapping[str, Any]] = []
     costs: dict[tuple[str, str], tuple[float, float]] = {}
     for quantity in used:
         arm = quantity["experiment"], quantity["algorithm"]
         manifests = sources.measurements.manifests(quantity)
         if not manifests or arm[0] not in sources.paper:
-            raise Untested(f"the settings of {arm[0]}, {arm[1]} are not known: there is no manifest")
+            return ", ".join(arm)
+        runs += manifests
         config = manifests[0]["config"]
         seen = sources.gaps(quantity, config)
         case.short += [g for g in shortfalls(case.spec.get("needs", "all"), config, seen) if g not in case.short]
         found += seen
         each = seconds_per_seed(manifests)
         costs[arm] = each, each * growth(seen, config)
-    case.evidence = evidence_of(dict.fromkeys(found))
-    case.cost, case.full_cost = (sum(part) for part in zip(*costs.values(), strict=True))
+    case.evidence = evidence_of(dict.fromkeys(found)) if used else "printed numbers"
+    if archives := {m["imported"]["archive_sha256"][:12] for m in runs if "imported" in m}:
+        case.evidence += f"; imported from {', '.join(sorted(archives))}"
+    case.cost, case.full_cost = (sum(cost[i] for cost in costs.values()) for i in range(2))
+    return ""
 
 
 def _turn_into_hint(case: Case) -> None:

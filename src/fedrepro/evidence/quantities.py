@@ -48,7 +48,9 @@ class Measured:
         words = ""
         if self.diverged:
             rest = f", median of the rest {self.values.median():.4g}" if len(self.values) else ""
-            words = f"; {self.diverged} of {self.runs} runs{of} diverged ({self.diverged / self.runs:.0%}){rest}"
+            words = (
+                f"; {self.diverged} of {self.runs} runs{of} diverged ({100 * self.diverged / self.runs:.0f} %){rest}"
+            )
         return words + f"; {self.absent} of {self.seeds} seeds{of} without a value" * bool(self.absent)
 
 

@@ -65,8 +65,7 @@ def decide(sample: Sample, outcomes: Sequence[Outcome]) -> Finding:
     ps = [outcome.p(sample) for outcome in outcomes]
     held = [i for i, p in enumerate(ps) if p <= ALPHA / 2]
     chosen = held[0] if held else int(np.argmin(ps))
-    p, flip = min(1.0, 2 * ps[chosen]), min(1.0, 2 * outcomes[chosen].p_flip(sample))
-    flip = math.nan if math.isnan(outcomes[chosen].p_flip(sample)) else flip
+    p, flip = (float(np.minimum(1.0, 2 * one)) for one in (ps[chosen], outcomes[chosen].p_flip(sample)))
     if held:
         return Finding(outcomes[chosen].verdict, outcomes[chosen].words, p, flip)
     return Finding(UNDECIDED, "the interval lies across the limit", p, flip)

@@ -36,8 +36,9 @@ class LinearRegression(ClosedFormModel):
     def summarise(self, batch: Batch) -> Quadratic:
         """(H, b, c) with mean loss ½wᵀHw − bᵀw + c."""
         x, shares = self.design(batch.x), batch.shares()
+        y = batch.y.to(x.dtype)  # classes may serve as numbers
         weighted = x.T * shares
-        return Quadratic(weighted @ x, weighted @ batch.y, 0.5 * (shares * batch.y.square()).sum())
+        return Quadratic(weighted @ x, weighted @ y, 0.5 * (shares * y.square()).sum())
 
     def batch_gradient(self, w: Params, batch: Batch | Quadratic) -> Params:
         if isinstance(batch, Quadratic):

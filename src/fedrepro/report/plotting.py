@@ -85,6 +85,15 @@ def plain_ticks(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def stamp(fig: Figure, text: str) -> None:
+    """Mark the picture itself, so that it cannot be shown without the mark."""
+    style: Any = {"fontsize": 8, "fontweight": "bold", "bbox": {"facecolor": "#E69F00", "edgecolor": "none", "pad": 2}}
+    if not fig.axes:  # a table: the line of its title has room
+        fig.text(1 - 0.1 / fig.get_figwidth(), 1 - 0.16 / fig.get_figheight(), text, ha="right", va="center", **style)
+    else:
+        fig.supxlabel(text, **style)  # the layout makes room for it
+
+
 def save(fig: Figure, kind: str) -> bytes:
     """The figure as `svg` or `png`; the same figure gives the same bytes."""
     _lay_out(fig)

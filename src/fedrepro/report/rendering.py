@@ -36,6 +36,10 @@ def render_artefact(
     shown = {f"{n}.data": _samples(path) for n, path in zip(spec.get("data", []), samples, strict=True)}
     drawn = draw(Tables(frames | shown, read_printed(published) if published else {}))
     picture, numbers = drawn if spec["kind"] == "figure" else (plotting.table_figure(drawn, spec["title"]), drawn)
+    if made_up := [name for name, frame in (frames | shown).items() if "standin" in _kinds(frame)]:
+        everything = len(made_up) == len(frames | shown)
+        of = "" if everything else f": {', '.join(name.removesuffix('.data') for name in made_up)}"
+        plotting.stamp(picture, f"stand-in data{of}")
     for kind in ("svg", "png"):
         write_atomically(out.with_suffix(f".{kind}"), plotting.save(picture, kind))
     write_atomically(out.with_suffix(".csv"), numbers.to_csv(index=False))
@@ -49,7 +53,14 @@ def _samples(path: Path) -> pd.DataFrame:
     x = data.train.samples().reshape(len(data.train), -1)
     columns = {f"x{j}": x[:, j] for j in range(x.shape[1])} | {"y": data.train.y}
     marks = {k: v for k in ("client", "group") if (v := getattr(data.train, k)) is not None}
-    return pd.DataFrame({**columns, **marks, "seed": max(seed, 0)})
+    frame = pd.DataFrame({**columns, **marks, "seed": max(seed, 0)})
+    frame.attrs["data"] = data.kind
+    return frame
+
+
+def _kinds(frame: pd.DataFrame) -> set[str]:
+    """The kinds of data behind a table of results or of samples."""
+    return {frame.attrs["data"]} if "data" in frame.attrs else set(frame["data"].unique())
 
 
 def provenance_of(
@@ -69,7 +80,7 @@ def provenance_of(
         "artefact": spec["id"],
         **{k: spec[k] for k in ("study", "title", "caption", "kind", "source")},
         "scale": scale,
-        "data": sorted(all_rows["data"].unique()),
+        "data": sorted(all_rows["data"].unique()) or ["schematic"],
         "seeds": int(all_rows["seed"].nunique()),
         "diverged": len(diverged.drop_duplicates(["experiment", *RUN])) if len(diverged) else 0,
         "code": dict(code),

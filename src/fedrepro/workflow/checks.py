@@ -9,7 +9,7 @@ import hashlib
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,8 @@ def _type_schema(hint: Any, smallest: int | None = None) -> dict[str, Any]:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return {"anyOf": [_type_schema(a, smallest) for a in arguments]}
+    if origin is Mapping:
+        return {"type": "object", "additionalProperties": True if arguments[1] is Any else _type_schema(arguments[1])}
     if origin in (list, tuple, Sequence):
         return {"type": "array", "items": _type_schema(arguments[0], smallest)}
     raise TypeError(f"hyper-parameters of type {hint} cannot be given in a config file")

@@ -49,7 +49,8 @@ def report(layout: Any, records: list[dict[str, Any]]) -> Path | None:
     not_run = {message for record in records for message in (*record["not_run"], record["job"])}
     ledgers = {path: path.relative_to(results / "ledgers").with_suffix("") for path in map(Path, layout.ledgers)}
     judged = [path for path, name in ledgers.items() if f"judge {name}" not in not_run and path.exists()]
-    merge(judged, results / "ledger.csv")
+    for other in (None, "readings", "headlines"):
+        merge(judged, results / f"{other or 'ledger'}.csv", other)
     write_registers(results, [layout.declared[study].folder for study in layout.chosen_studies])
     page = Path(layout.at("report/index.html"))
     return build_report(results, page, scale=layout.scale, studies=layout.chosen_studies)

@@ -276,10 +276,8 @@ class Layout:
 
 @cache  # reading a study's claims takes a quarter of a second, and each of its artefacts asks
 def _needed_by_claims(path: Path) -> dict[str, set[str]]:
-    """Id of each claim of a file → the experiments that it needs."""
-    return {
-        c.id: {e for e, _ in quantities_of([c.spec, *c.readings.values()])} for c in load_claims(path).claims.values()
-    }
+    """Id of each claim of a file → the experiments that its main reading needs; others may stay untested."""
+    return {c.id: {e for e, _ in quantities_of(c.spec)} for c in load_claims(path).claims.values()}
 
 
 def _cuda_present() -> bool:

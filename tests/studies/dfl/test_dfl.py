@@ -113,7 +113,7 @@ def test_values_at_every_consensus_step_in_the_first_epochs_only():
     steps = rows.groupby("round")["step"].unique().map(list)
     assert steps.loc[DETAILED_EPOCHS] == [0, 1, 2, 3]
     assert steps.loc[DETAILED_EPOCHS + 1] == [0, 3]
-    assert set(rows["group"]) == {"server 0", "server 1"}
+    assert set(rows["group"]) == {"server 1", "server 2"}
 
 
 # --- identities -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The bounds of Lemma 1, Lemma 4 and Theorem 1 against numbers worked by hand, and on runs."""
+"""The bounds of Lemmas 1, 3, 4 and Theorem 1 against numbers worked by hand, and on runs."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ def test_lemma_1_by_hand():
     # √4·10·3·0.02·0.2/0.8 = 0.3
     assert measures.lemma1_bound(**BOX) == pytest.approx(0.3, rel=1e-14)
     assert measures.lemma1_bound(**{**BOX, "sigma": 0.0}) == 0
+
+
+def test_lemma_3_by_hand():
+    assert measures.lemma3_bound(client_steps=10, theta=3.0, gamma=0.02) == pytest.approx(0.6, rel=1e-14)
 
 
 def test_the_residual_by_hand():
@@ -89,7 +93,7 @@ def test_the_bounds_hold_on_runs():
     derived = measures.measure(table(*some))
     assert list(derived) == TABLE_COLUMNS
     assert (derived["split"] == "derived").all()
-    for ratio in ("lemma1_ratio", "lemma4_ratio", "theorem1_ratio", "every_epoch_ratio"):
+    for ratio in (*(f"lemma{n}_ratio" for n in (1, 2, 3, 4)), "theorem1_ratio", "every_epoch_ratio"):
         found = derived[derived["metric"] == ratio]
         assert len(found) == 4 * 2  # settings × seeds
         assert (found["value"] <= 1).all()
@@ -99,12 +103,13 @@ def test_the_bounds_hold_on_runs():
 
 def made_up(gap, gap_before, distance_mean) -> pd.DataFrame:
     """The metrics of one run by epoch in the form of DFL's log, with ‖w*‖ = 10 and simple bounds."""
-    once = {"mu": 1.8, "L": 2.5, "gamma": 0.02, "sigma_A": 0.2, "servers": 4, "client_steps": 10}
+    once = {"mu": 1.8, "L": 2.5, "gamma": 0.02, "sigma_A": 0.2, "servers": 4, "client_steps": 10, "messages": 1100}
+    once |= {"limit_distance": 1.5, "limit_mean": 1.0, "limit_gap": 0.1, "limit_theta": 2.0, "contraction_ratio": 0.9}
     rows = [{"round": 0, "metric": m, "value": v, "split": ""} for m, v in once.items()]
     for t, (g, d) in enumerate(zip(gap, distance_mean, strict=True)):
         values = {"gap": g, "distance_mean": d, "distance": d + g, "theta": 3.0 - t / 10, "distance_true": 10.0}
         if t > 0:
-            values["gap_before"] = gap_before[t]
+            values |= {"gap_before": gap_before[t], "drift": 0.3 / t}
         rows += [{"round": t, "metric": m, "value": v, "split": "server"} for m, v in values.items()]
     frame = pd.DataFrame(rows).assign(experiment="dfl/line", algorithm="dfl", setting="", seed=0, step=0, client=-1)
     # rows for figures, which no measure may take for the numbers of the run
@@ -122,7 +127,7 @@ def test_measures_by_hand():
     found = measures.measure(frame).set_index("metric")
     # agreed: within 10⁻³·10 = 0.01 from epoch 4 on (epoch 2 did not last)
     assert found["value"]["rounds_to_agree"] == 4
-    # settled: within 10⁻³·5 of the last value from epoch 3 on
+    # settled: within 10⁻³·5 of the limit from epoch 3 on
     assert found["value"]["rounds_to_settle"] == 3
     assert found["value"]["relative_gap"] == pytest.approx(0.5 / 4)  # 0.125, then 0.0045, 0.02, 0.02, 0/0
     assert found["value"]["spread_at_start"] == pytest.approx(0.4)
@@ -135,7 +140,13 @@ def test_measures_by_hand():
     # measured/bound, largest at the start: 5/(5 + 2.25); with the servers' own distance 5/(0.3 + 7.25)
     assert found["value"]["lemma4_ratio"] == pytest.approx(5 / 7.25, rel=1e-12)
     assert found["value"]["every_epoch_ratio"] == pytest.approx(5 / 7.55, rel=1e-12)
-    assert found["value"]["theorem1_ratio"] == pytest.approx(1 / 2.55, rel=1e-12)
+    assert found["value"]["theorem1_ratio"] == pytest.approx(1.5 / 2.55, rel=1e-12)  # of the limit
+    assert found["value"]["lemma3_ratio"] == pytest.approx(0.3 / 0.6, rel=1e-12)
+    assert found["value"]["lemma2_ratio"] == 0.9
+    assert found["value"]["lemma4_bound"] == pytest.approx(2.25, rel=1e-12)
+    # 4400 messages are four epochs of 1100
+    assert found["value"]["distance_at_budget"] == pytest.approx(1.01)
+    assert found["round"]["distance_at_budget"] == 4
     assert found["value"]["final_distance"] == 1
     assert found["round"]["spread_at_start"] == 1
     assert found["round"]["epsilon"] == 5
@@ -145,7 +156,8 @@ def test_never_is_infinite():
     frame = made_up(gap=[0.0, 0.5, 0.5], gap_before=[None, 1.0, 1.0], distance_mean=[5.0, 3.0, 1.0])
     found = measures.measure(frame).set_index("metric")["value"]
     assert found["rounds_to_agree"] == math.inf
-    assert found["rounds_to_settle"] == 2  # the last epoch is its own reference
+    assert found["rounds_to_settle"] == 2
+    assert "distance_at_budget" not in found  # the run is too short
 
 
 def test_a_method_without_servers_has_no_such_measures():
@@ -159,9 +171,3 @@ def test_a_diverged_run_without_servers_has_no_such_measures():
     beside = table(FedAvg(lr=0.01), rounds=2)
     gone = beside.iloc[:1].assign(metric="diverged", value=1.0, split="")
     assert len(measures.measure(pd.concat([beside, gone]).assign(diverged=True))) == 0
-
-
-def test_the_limit_of_a_geometric_series_is_found_long_before_it_is_reached():
-    series = pd.Series(0.25 + 3 * 0.97 ** np.arange(81))  # ends at 0.51
-    assert measures._limit(series) == pytest.approx(0.25, abs=1e-12)
-    assert measures._limit(pd.Series([2.0] * 9)) == 2.0

@@ -39,7 +39,7 @@ def test_a_device_without_data_has_what_omega_says_of_it():
 def test_pulls_are_sums_over_the_inverse():
     theta = tensor([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0])  # two devices, d = 2, S = 2: (1, 3) and (2, 4), …
     omega = torch.stack([tensor([2.0, 1.0], [1.0, 3.0]), tensor([1.0, 0.0], [0.0, 4.0])])
-    found = by_output(pulls(theta, omega), 2)
+    found = pulls(by_output(theta, 2), omega)
     first = torch.linalg.inv(omega[0])
     for k in (0, 1):
         expected = tensor(1, 3) * first[0, k] + tensor(5, 7) * first[1, k]
@@ -51,4 +51,4 @@ def test_omega_takes_on_the_second_moment_over_the_dimension():
     theta = tensor([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0])
     moment = torch.stack([tensor([10, 26], [26, 74]), tensor([20, 44], [44, 100])]).double() / 2
     omega = torch.eye(2).double().repeat(2, 1, 1)
-    torch.testing.assert_close(updated(omega, theta, 0.25, 0.5), 0.25 * omega + 0.5 * moment)
+    torch.testing.assert_close(updated(omega, by_output(theta, 2), 0.25, 0.5), 0.25 * omega + 0.5 * moment)

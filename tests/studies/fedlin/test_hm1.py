@@ -14,10 +14,22 @@ import torch
 
 from fedrepro.algorithms.local import Local
 from fedrepro.core.federation import Federation, LocalWork
+from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.fedlin.algorithms.hm1 import HM1
-from fedrepro.studies.fedlin.linear.estimators import pulls
-from tests.builders import MINI_BATCH, RAGGED, federate, federations, make_plan, make_task, params, run, spying
+from fedrepro.studies.fedlin.linear.estimators import parameter_errors, pulls
+from tests.builders import (
+    MINI_BATCH,
+    RAGGED,
+    federate,
+    federations,
+    make_plan,
+    make_problem,
+    make_task,
+    params,
+    run,
+    spying,
+)
 
 TWO = federate(([[1.0]], [2.0]), ([[2.0], [0.0]], [2.0, 4.0]))
 OMEGA = np.array([[2.0, 1.0], [1.0, 3.0]])
@@ -283,3 +295,110 @@ def test_what_it_refuses(hyper, said):
 def test_what_the_data_must_know(hyper, said):
     with pytest.raises(UserError, match=said):
         hm1(HM1(**hyper))
+
+
+# --- mini-batches (lines 5 and 6) -------------------------------------------------------------------------------------
+
+#: device 1 of TWO has (2, 2) and (0, 4); a batch of one is the first of the two drawn
+DRAWN = LocalWork(steps=1, batch=2, subsets=True)
+
+
+def drawn(algorithm, rounds=1, federation=TWO, **options):
+    task = make_task("linear_outputs", features=1, outputs=1)
+    return run(task, federation, make_plan(rounds, DRAWN, "uniform"), algorithm, w=params(w=[[0.5]]), **options)
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+def test_line_6_is_the_sum_over_the_mini_batch(strategy):
+    # Two samples, (x, y) = (2, 2) and (0, 4), from θ = ½: the sum over both is 2(2 − 1) + 0(4 − 0) = 2, their mean 1.
+    # A step of 2η₂ = 0.02 on the sum: 0.54; on the mean: 0.52. Device 0 has one sample, 2 − ½: 0.53.
+    arm = {"prior": "none", "jitter": 0.0}
+    found = drawn(HM1(lr=0.01, gradient="sum", **arm), strategy=strategy)
+    assert theta(found) == pytest.approx([0.53, 0.54], rel=1e-14)
+    found = drawn(HM1(lr=0.01, gradient="mean", **arm), strategy=strategy)
+    assert theta(found) == pytest.approx([0.53, 0.52], rel=1e-14)
+
+
+def test_a_batch_of_one_takes_the_first_drawn_sample():
+    # one of the two samples: a step of 0.02 · 2 = 0.04 or of 0, never their sum or mean
+    found = drawn(HM1(lr=0.01, batch=1, gradient="sum", prior="none"), federation=dict.fromkeys(range(8), TWO))
+    assert {round(r.state["theta"][1].item(), 12) for r in found.replicates} == {0.5, 0.54}
+
+
+@pytest.mark.parametrize("gradient", ["mean", "sum"])
+def test_drawing_all_samples_is_the_full_batch(gradient):
+    algorithm = HM1(lr=0.05, gradient=gradient, jitter=0.0)
+    whole, same = hm1(algorithm, rounds=3, w=0.5), drawn(algorithm, rounds=3)
+    assert theta(same) == pytest.approx(theta(whole), rel=1e-13)
+
+
+def test_the_models_weight_of_the_prior_counts_the_sampled_share():
+    # T b σ²/n = 3 · 1 · 0.49/2 on device 1, with b = 1 of n = 2; 3 · 0.49 on device 0; means: b = 1 always
+    problem = knowing(TWO, omega=OMEGA, sigma=0.7)
+    task = make_task("linear_outputs", features=1, outputs=1)
+    known = make_problem(task, problem, make_plan(1, LocalWork(steps=3), "uniform"))
+    algorithm = HM1(batch=1, gradient="sum", prior="map")
+    weights = [algorithm.init_client(known, k, task.parameters())[1].item() for k in (0, 1)]
+    assert weights == pytest.approx([3 * 0.49, 3 * 0.49 / 2])
+    mean = HM1(prior="map").init_client(known, 1, task.parameters())[1].item()
+    assert mean == pytest.approx(3 * 0.49 / 2)
+
+
+ARMS = {
+    "box 2": {"batch": 2},
+    "alone": {"batch": 3, "prior": "none"},
+    "means": {"gradient": "mean"},
+    "map": {"batch": 2, "prior": "map"},
+}
+
+
+@pytest.mark.parametrize("strategy", ["loop", "vmap"])
+@pytest.mark.parametrize("omega", ["learned", "true"])
+def test_arms_at_once_equal_a_run_each(strategy, omega):
+    rng = np.random.default_rng(5)
+    x = [rng.normal(size=(n, 2)) for n in (4, 6, 5)]
+    y = [rng.normal(size=(len(own), 2)) for own in x]
+    root = rng.normal(size=(2, 3, 3))
+    facts = {"sigma": [0.3, 0.6], "omega": root @ root.transpose(0, 2, 1) + np.eye(3)}
+    data = knowing(federate(*zip(x, y, strict=True)), **facts)
+    plan = make_plan(3, LocalWork(steps=2, batch=4, subsets=True), "uniform")
+    start = torch.from_numpy(rng.normal(size=(2, 2)))
+    common = {"lr": 0.02, "gradient": "sum", "alpha": 0.3, "jitter": 0.0, "omega": omega}
+    task = make_task("linear_outputs", features=2, outputs=2, arms=list(ARMS))
+    together = run(task, data, plan, HM1(arms=ARMS, **common), w=Params(w=start.repeat(1, 4)), strategy=strategy)
+    found = together.only.state["theta"].view(3, 2, 4, 2)
+    for place, changes in enumerate(ARMS.values()):
+        plain = make_task("linear_outputs", features=2, outputs=2)
+        single = run(plain, data, plan, HM1(**common | changes), w=Params(w=start), strategy=strategy).only
+        torch.testing.assert_close(found[:, :, place], single.state["theta"].view(3, 2, 2), rtol=1e-12, atol=1e-14)
+
+
+def test_arms_must_be_the_models_and_change_what_devices_do():
+    task = make_task("linear_outputs", features=1, outputs=1, arms=["box"])
+    problem = make_problem(task, TWO, make_plan())
+    with pytest.raises(UserError, match="the model's arms are box"):
+        HM1(arms={"bax": {}}).resolve(problem)
+    with pytest.raises(UserError, match="an arm changes batch, gradient, prior"):
+        HM1(arms={"box": {"alpha": 0.5}})
+
+
+def test_the_released_codes_divisor_replaces_the_dimension():
+    found = hm1(HM1(lr=0.1, alpha=0.8, kept=0.8, divisor=4.0)).only.state
+    moment = torch.outer(found["theta"][:, 0], found["theta"][:, 0])
+    torch.testing.assert_close(found["omega"][0], 0.8 * torch.eye(2, dtype=torch.float64) + 0.2 * moment)
+
+
+def test_errors_of_theta_in_both_norms_by_hand():
+    # Θ* = (1, −2; 0, 4) by device, Θ̂ = (1, 1; 2, 1): off (0, 3), (2, −3). Frobenius √22, Θ* √21; one-norm 5, Θ* 4.
+    data = knowing(federate(([[1.0, 0.0]], [0.0]), ([[0.0, 1.0]], [0.0])), theta=[[1.0, -2.0], [0.0, 4.0]])
+    problem = make_problem(make_task("linear_outputs", features=2, outputs=1), data, make_plan())
+    found = {m.metric: m.value for m in parameter_errors(torch.tensor([[1.0, 1.0], [2.0, 1.0]]).double(), problem)}
+    root = 2**0.5
+    assert found == pytest.approx(
+        {
+            "parameter_error": 22**0.5 / root,
+            "relative_error": (22 / 21) ** 0.5,
+            "parameter_error_one": 5 / root,
+            "relative_error_one": 5 / 4,
+        }
+    )

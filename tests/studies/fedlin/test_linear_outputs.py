@@ -82,3 +82,21 @@ def test_errors_are_means_over_devices_of_roots():
     assert {m.metric: m.value for m in more} == pytest.approx(
         {"a_rmse": np.sqrt(5.0), "a_rmse_noise_free": np.sqrt((1 + 9) / 2)}
     )
+
+
+def test_arms_repeat_targets_and_truth_under_their_names():
+    both = build(LinearOutputs, (2,), 2, torch.Generator().manual_seed(0), start=1.0, arms=["a", "b"]).double()
+    assert both.names({"outputs": np.array(["sd", "variance"])}) == ["a, sd", "a, variance", "b, sd", "b, variance"]
+    assert both.names({}) == ["a", "a", "b", "b"]
+    assert torch.equal(both.w[:, :2], both.w[:, 2:])  # the same start
+    wide = Params(w=W["w"].repeat(1, 2))
+    once = model().batch_gradient(W, Batch(X, Y))["w"]
+    torch.testing.assert_close(both.batch_gradient(wide, Batch(X, Y))["w"], once.repeat(1, 2))
+    torch.testing.assert_close(both.batch_gradient(wide, both.summarise(Batch(X, Y)))["w"], once.repeat(1, 2))
+
+
+def test_each_output_may_have_its_own_weights():
+    # the first output counts both samples (errors 0 and −1), the second the first only (error 0): sums, as size is 1
+    weight = torch.tensor([[1.0, 1.0], [1.0, 0.0]]).double()
+    found = model().batch_gradient(W, Batch(X, Y, weight, size=1.0))["w"]
+    torch.testing.assert_close(found, torch.tensor([[-1.0, 0.0], [-2.0, 0.0]]).double())

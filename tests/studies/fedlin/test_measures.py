@@ -48,28 +48,36 @@ def test_the_setting_of_least_validation_error_is_taken_for_each_run_variant_and
     }
 
 
-def test_gains_are_paired_by_seed_and_spreads_are_over_seeds():
+def test_gains_are_paired_by_seed_batch_and_noise():
     errors = {
-        ("hm1", "box"): (3.0, 1.0),
-        ("hm1", "separate"): (4.0, 4.0),
-        ("limit", "converged"): (2.0, 1.0),
-        ("limit", "bayes"): (1.0, 0.5),
+        ("hm1", "", "box 5, sd"): (3.0, 1.0),
+        ("hm1", "", "separate 5, sd"): (4.0, 4.0),
+        ("hm1", "", "separate 10, sd"): (9.0, 9.0),
+        ("limit", "converged", "box 5, sd"): (2.0, 1.0),
+        ("limit", "bayes", "box 5, sd"): (1.0, 0.5),
     }
     rows = [
-        {"algorithm": a, "setting": s, "seed": seed, "metric": "a_rmse_noise_free", "value": value}
-        for (a, s), values in errors.items()
+        {"algorithm": a, "setting": s, "group": g, "seed": seed, "metric": "a_rmse_noise_free", "value": value}
+        for (a, s, g), values in errors.items()
         for seed, value in enumerate(values)
     ]
     found = measure(table(*rows))
     over = derived(found, "gain_over_separate")
-    assert [over["hm1", "box", seed, ""] for seed in (0, 1)] == pytest.approx([0.25, 0.75])
-    assert over["limit", "bayes", 0, ""] == pytest.approx(0.75)
+    assert [over["hm1", "", seed, "box 5, sd"] for seed in (0, 1)] == pytest.approx([0.25, 0.75])
+    assert over["limit", "bayes", 0, "box 5, sd"] == pytest.approx(0.75)
     over = derived(found, "gain_over_converged")
-    assert [over["hm1", "box", seed, ""] for seed in (0, 1)] == pytest.approx([-0.5, 0.0])
-    assert over["limit", "bayes", 1, ""] == pytest.approx(0.5)
-    spread = derived(found, "spread_of_runs")
-    assert [spread["hm1", "box", seed, ""] for seed in (0, 1)] == pytest.approx([math.sqrt(2)] * 2)
-    assert spread["hm1", "separate", 0, ""] == 0
+    assert [over["hm1", "", seed, "box 5, sd"] for seed in (0, 1)] == pytest.approx([-0.5, 0.0])
+    assert over["limit", "bayes", 1, "box 5, sd"] == pytest.approx(0.5)
+    assert not derived(found, "spread_of_runs")  # two runs leave one out of one
+
+
+def test_the_spread_of_runs_has_the_jackknifes_pseudo_values():
+    # 1, 2, 6: s = √7 = 2.6458; without one of them √8, √12.5, √½. Pseudo-values 3s − 2s_i.
+    values = (1.0, 2.0, 6.0)
+    rows = [{"seed": seed, "metric": "a_rmse_noise_free", "value": value} for seed, value in enumerate(values)]
+    found = derived(measure(table(*rows)), "spread_of_runs")
+    expected = [3 * 7**0.5 - 2 * s for s in (8**0.5, 12.5**0.5, 0.5**0.5)]
+    assert [found["hm1", "", seed, ""] for seed in range(3)] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +93,20 @@ def test_gains_are_paired_by_seed_and_spreads_are_over_seeds():
 def test_rounds_to_settle(curve, rounds):
     rows = [{"metric": "parameter_error", "split": "server", "round": t, "value": v} for t, v in enumerate(curve)]
     assert derived(measure(table(*rows)), "rounds_to_settle") == {("hm1", "", 0, ""): rounds}
+
+
+@pytest.mark.parametrize(
+    ("curve", "rounds"),
+    [
+        ([10, 5, 1.2, 1.08, 1.0, 7.0], 3),  # a hundredth of the way, 9, is 0.09; what follows does not count
+        ([10, 11, 12], 0),
+        ([10, 1, math.inf], 1),
+        ([math.inf, 1, 1], math.inf),
+    ],
+)
+def test_rounds_to_reach(curve, rounds):
+    rows = [{"metric": "parameter_error", "split": "server", "round": t, "value": v} for t, v in enumerate(curve)]
+    assert derived(measure(table(*rows)), "rounds_to_reach") == {("hm1", "", 0, ""): rounds}
 
 
 def test_an_early_rest_counts_as_if_the_run_had_ended_there():

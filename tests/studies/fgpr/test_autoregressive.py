@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from fedrepro.data.catalogue import Source
+from fedrepro.studies.fgpr.datasets.multi_fidelity import multi_fidelity
 from fedrepro.studies.fgpr.gp.autoregressive import AutoregressiveGP
 from fedrepro.studies.fgpr.gp.device_errors import rmse
 from fedrepro.studies.fgpr.gp.maximum_likelihood import SharedGP
@@ -87,3 +89,13 @@ def test_awkward_data_gives_finite_laws(high):
     mean, variance = model.predict(points(10, 5))
     assert mean.isfinite().all()
     assert (variance > 0).all()
+
+
+def test_the_difference_of_an_unrelated_pair_does_not_collapse_to_white_noise():
+    """Example 2 of §4.6: no linear relation, so AR does as well as a process on the high fidelity alone."""
+    data = multi_fidelity(Source(np.random.default_rng(0)), function="nonlinear", design="grid", test=10)
+    levels = [tuple(torch.from_numpy(v[data.train.client == k]) for v in (data.train.x, data.train.y)) for k in (0, 1)]
+    model = AutoregressiveGP(ard=False, starts=2, evaluations=100).fit(levels, np.random.default_rng(0))
+    assert model.kernels[1].base_kernel.lengthscale.item() > 0.3
+    assert abs(model.rho.item()) < 0.2
+    assert model.noise()[1].item() == pytest.approx(0.70, abs=0.05)

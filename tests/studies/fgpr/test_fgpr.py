@@ -16,8 +16,9 @@ from fedrepro.errors import UserError
 from fedrepro.studies.fgpr.algorithms.fgpr import FGPR
 from fedrepro.studies.fgpr.algorithms.gp_maximum import GPMaximum
 from fedrepro.studies.fgpr.algorithms.gp_separate import GPSeparate
+from fedrepro.studies.fgpr.gp.device_errors import gradient_norm
 from fedrepro.studies.fgpr.gp.exact import Theta, likelihood, predict
-from tests.builders import federate, make_plan, make_task, run
+from tests.builders import federate, make_plan, make_problem, make_task, run
 
 ONE_STEP, TEN_STEPS = LocalWork(steps=1), LocalWork(steps=10)
 
@@ -104,6 +105,15 @@ def test_adam_forgets_its_moments_after_every_round():
 def test_one_device_goes_the_same_way_under_fgpr_and_separate():
     data = [device(20, 5)]
     torch.testing.assert_close(dict(final(data, FGPR(lr=0.05), 3)), dict(final(data, GPSeparate(lr=0.05), 3)))
+
+
+def test_kept_moments_are_one_run_of_adam():
+    data = [device(20, 5)]
+    rounds = final(data, GPSeparate(lr=0.05, moments="keep"), rounds=4, work=LocalWork(steps=3))
+    once = final(data, GPSeparate(lr=0.05), work=LocalWork(steps=12))
+    torch.testing.assert_close(dict(rounds), dict(once))
+    reset = final(data, GPSeparate(lr=0.05), rounds=4, work=LocalWork(steps=3))
+    assert not torch.allclose(rounds["noise"], reset["noise"])
 
 
 def test_the_rate_falls_like_one_over_t():
@@ -283,3 +293,33 @@ def test_hard_devices_never_give_nan(strategy):
     found = run(task, federate(*data), make_plan(5, TEN_STEPS), FGPR(lr=0.1), strategy=strategy)
     assert np.isfinite(found.frame["value"]).all()
     assert "diverged" not in set(found.frame["metric"])
+
+
+def test_the_gradient_norm_by_finite_differences():
+    """‖∇ Σ p_k L_k/N_k‖² in signal and noise, with p = (0.75, 0.25)."""
+    data = [device(12, 0), device(4, 1)]
+    task = make_task("gaussian_process", 1)
+    problem = make_problem(task, federate(*data), make_plan())
+
+    def objective(signal: float, noise: float) -> float:
+        theta = Theta(task.start["lengthscale"][0], *(torch.tensor(v, dtype=torch.float64) for v in (signal, noise)))
+        values = [likelihood("rbf", theta, *map(torch.from_numpy, one)).value.item() / len(one[1]) for one in data]
+        return 0.75 * values[0] + 0.25 * values[1]
+
+    signal, noise, h = task.start["signal"].item(), task.start["noise"].item(), 1e-5
+    slopes = [
+        (objective(signal + h * a, noise + h * b) - objective(signal - h * a, noise - h * b)) / (2 * h)
+        for a, b in ((1, 0), (0, 1))
+    ]
+    assert gradient_norm(problem, task.start) == pytest.approx(slopes[0] ** 2 + slopes[1] ** 2, rel=1e-6)
+
+
+def test_the_smallest_device_alone_is_its_own_maximum_likelihood():
+    data = [device(12, 0), device(6, 1)]
+    task = make_task("gaussian_process", 1)
+    smallest, own = (
+        GPMaximum(**options).init(make_problem(task, federate(*devices), make_plan()), task.start)["models"]
+        for options, devices in (({"alone": "smallest"}, data), ({}, data[1:]))
+    )
+    assert len(smallest) == 1
+    torch.testing.assert_close(dict(smallest[0]), dict(own[0]))

@@ -143,3 +143,17 @@ def test_jitter_grows_until_the_matrix_factors(monkeypatch):
 def test_a_wrong_value_is_named(wrong, said):
     with pytest.raises(UserError, match=said):
         make(**wrong)
+
+
+def test_several_processes_take_turns_and_have_no_common_truth():
+    """White data (l = 1e-6) of even clients have the variance θ1² + θ2² of the first process, the others another."""
+    common = {"clients": 4, "total": 8000, "dimension": 2, "lengthscale": 1e-6, "signal": 3.0, "noise": 4.0}
+    one, two = make(**common), make(**common, processes=2)
+    assert {"signal", "noise"} <= set(one.facts)
+    assert not {"signal", "noise"} & set(two.facts)
+    spread = [two.train.y[two.train.client == k].std() for k in range(4)]
+    assert spread[0] == pytest.approx(5, rel=0.05)
+    assert spread[2] == pytest.approx(5, rel=0.05)
+    assert spread[1] == pytest.approx(spread[3], rel=0.08)
+    assert abs(spread[1] - 5) > 0.5
+    assert np.array_equal(one.train.y[one.train.client == 2], two.train.y[two.train.client == 2])

@@ -38,6 +38,21 @@ def test_each_client_holds_its_level_and_the_highest_is_tested(function):
     assert multi_fidelity_size(function=function, test=30) == (len(f.sizes), sum(f.sizes))
 
 
+def test_several_devices_of_a_level_have_inputs_of_their_own_and_the_last_is_tested():
+    one, two = (make(function="branin", devices_per_level=n, vertices=True, test=30) for n in (1, 2))
+    assert two.facts["clients"].tolist() == ["low 1", "low 2", "medium 1", "medium 2", "high 1", "high 2"]
+    assert two.facts["level"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert np.bincount(two.train.client).tolist() == [204, 204, 44, 44, 24, 24]
+    assert np.array_equal(two.train.group, two.train.client // 2)
+    assert set(two.test.client.tolist()) == {5}
+    assert set(two.test.group.tolist()) == {2}
+    inputs = [two.train.x[two.train.client == k] for k in range(6)]
+    assert np.array_equal(inputs[4][:4], inputs[5][:4])  # the corners
+    assert not np.isin(inputs[4][4:], inputs[5][4:]).any()
+    assert np.array_equal(inputs[0], one.train.x[one.train.client == 0])  # the first is that of a single device
+    assert multi_fidelity_size(function="branin", devices_per_level=2, vertices=True) == (6, 544)
+
+
 def test_scaled_inputs_are_fractions_of_the_domain():
     raw, scaled = make(function="borehole", **RAW), make(function="borehole", standardised=False)
     low, high = np.array(FUNCTIONS["borehole"].domain).T

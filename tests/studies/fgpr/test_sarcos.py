@@ -57,6 +57,20 @@ def test_the_test_file_alone_is_all_there_is_to_train_on(source):
     assert "overlap" not in data.facts
 
 
+def test_the_thesis_data_need_both_files(source):
+    """All 6 + 3 rows without the training file are the stand-in; 3 rows are those of the test file alone."""
+    alone = source(sarcos_inv_test=rows(3))
+    assert sarcos(alone, rows=9).kind == "standin"
+    assert len(sarcos(alone, rows=3).train) == 3
+    complete = source(sarcos_inv=rows(6), sarcos_inv_test=rows(3, 6))
+    assert [len(split) for split in sarcos(complete, rows=9).splits().values()] == [6, 3]
+    only = sarcos(complete, rows=3)
+    assert (only.kind, len(only.train), only.test) == ("real", 3, None)
+    assert (sarcos_size(rows=3), sarcos_size()) == ((None, 3), (None, 6))
+    with pytest.raises(UserError, match="rows = 5"):
+        sarcos(complete, rows=5)
+
+
 def test_chosen_torques(source):
     where = source(sarcos_inv_test=rows(3))
     assert sarcos(where, outputs=[7, 1]).train.y.tolist() == [[28, 22], [128, 122], [228, 222]]

@@ -55,10 +55,11 @@ def test_which_published_pairs_are_impossible():
     table = drawn_tables.feasibility(Tables({}, PRINTED))
     found = table[table["printed spread is"] != "possible"].groupby("printed spread is")
     impossible = {why: list(zip(own["table"], own["method"], strict=True)) for why, own in found}
-    # √(0.792 · 0.208/9) = 13.5 < 22.3 and so on; √(0.841 · 0.159/45.4) = 5.43 > 4.5 by more than 2 · 0.8/√5 = 0.72,
+    # Any deal: √(0.208² + 0.792 · 0.208/100) = 21.2 < 22.3 − 0.98, and 15.8 < 18.5 − 1.07, but TERM's 16.2 > 13.8 and
+    # FedMGDA+'s 15.4 > 14.9; √(0.841 · 0.159/45.4) = 5.43 > 4.5 by more than 2 · 0.8/√5 = 0.72,
     # while Global's √(0.832 · 0.168/45.4) = 5.55 is above 5.2 by less
     assert impossible == {
-        "above what one model can have": [("Table 2.2", m) for m in ("FedAvg", "q-FFL", "TERM", "FedMGDA+")],
+        "above what one model can have": [("Table 2.2", m) for m in ("FedAvg", "q-FFL")],
         "below what the test set alone gives": [("Table 2.3", "GIFAIR-FL-Per")],
     }
 
@@ -150,6 +151,24 @@ def test_communication_is_held_against_fedavg(tables):
     assert drawn.loc[("MNIST-skewed", "q-FFL"), "more than FedAvg, up"].item() == 1
 
 
+def test_a_method_without_an_admissible_setting_is_shown_without_numbers():
+    lines = []
+    for setting, level in (("fedavg", 0.8), ("term,t=1", 0.5), ("gifair_per,fraction=0", 0.8)):
+        for split, client in [(s, c) for s in ("validation", "test") for c in range(4)]:
+            device = {"setting": setting, "seed": 0, "client": client, "split": split}
+            lines.append({**device, "metric": "accuracy", "value": level + 0.01 * client, "round": 2})
+            lines.append({**device, "metric": "samples", "value": 20})
+    frame = tidy(lines)
+    made = Tables({"femnist_skewed": pd.concat([frame, measure(frame)], ignore_index=True)}, PRINTED)
+    drawn = drawn_tables.table2_2(made).set_index("method")
+    assert drawn["setting"].to_dict() == {
+        "FedAvg": "",
+        "TERM": "no admissible setting",
+        "GIFAIR-FL-Per": "no admissible setting",  # λ = 0 is FedAvg with local models
+    }
+    assert drawn.loc["TERM", ["mean", "spread"]].tolist() == ["", ""]
+
+
 def test_tuning_lists_every_candidate_and_one_choice_per_method(tables):
     drawn = drawn_tables.tuning(tables)
     mine = drawn[drawn["data"] == "F-MNIST-skewed"]
@@ -168,3 +187,22 @@ def test_figures_return_what_they_draw(tables, name):
     fig, numbers = getattr(figures, name)(tables)
     assert len(numbers) > 5
     assert any(ax.has_data() for ax in fig.axes)
+
+
+def test_the_change_from_lambda_0_is_paired_by_seed():
+    # Changes of 2 and 4 points: mean 3, standard error √2/√2 = 1, times t of one degree of freedom, 12.706.
+    by_seed = pd.DataFrame({0: [50.0, 52.0], 1: [60.0, 64.0]}, index=pd.Index([0, 0.9], name="fraction"))
+    change = figures._change(by_seed)
+    assert change["change"].tolist() == [0, 3]
+    assert change.loc[0.9, "half"] == pytest.approx(12.706, abs=1e-3)
+    assert figures._change(by_seed.loc[[0.9]])["change"].isna().all()
+
+
+def test_one_method_far_below_does_not_stretch_the_axis():
+    axes = figures.figure()[1]
+    ends = {"q05": [80, 81, 82, 5], "q95": [90, 91, 92, 20]}
+    lines = pd.DataFrame({"method": ["fedavg", "q_ffl", "ditto", "afl"], **ends})
+    figures._without_outliers(axes[0, 0], lines, "q05", "q95", "method")
+    low, high = axes[0, 0].get_ylim()
+    assert 70 < low < 80 < 92 < high
+    assert [text.get_text() for text in axes[0, 0].texts] == ["below: AFL"]

@@ -14,6 +14,8 @@ from fedrepro.studies.gifair.measures import (
     choose,
     fairness,
     largest_spread,
+    largest_spread_of_any_deal,
+    loss_fairness,
     measure,
     methods,
     sampling_variance,
@@ -81,8 +83,19 @@ def test_the_fairest_setting_that_is_as_good_as_fedavg_is_chosen():
     assert picked == {"fedavg": "", "q": "1"}
 
 
-def test_where_none_is_as_good_the_most_accurate_is_chosen():
-    assert candidates(fedavg=(80, 10), q__1=(75, 6), q__5=(70, 2))["q"] == "1"
+def test_where_none_is_as_good_none_is_chosen():
+    assert candidates(fedavg=(80, 10), q__1=(75, 6), q__5=(70, 2)) == {"fedavg": ""}
+
+
+def test_per_is_not_tuned_to_lambda_0():
+    given = {
+        "gifair_per__fraction=0": (90, 1),
+        "gifair_per__fraction=0.5": (80, 4),
+        "gifair_per__fraction=0.9": (60, 2),
+    }
+    assert candidates(fedavg=(80, 10), **given)["gifair_per"] == "fraction=0.5"
+    given["gifair_global__fraction=0"] = (80, 1)
+    assert candidates(fedavg=(80, 10), **given)["gifair_global"] == "fraction=0"
 
 
 # --- the whole table --------------------------------------------------------------------------------------------------
@@ -160,3 +173,40 @@ def test_no_model_exceeds_the_largest_spread(seed):
     q = np.random.default_rng(seed).beta(0.3, 0.3, 10)
     devices = np.array([q[list(mine)].mean() for mine in combinations(range(10), 5)])
     assert devices.std() <= largest_spread(float(q.mean()), 1000, classes=10, held=5) + 1e-12
+
+
+def test_the_largest_spread_of_any_deal_is_that_of_complementary_halves():
+    # Five classes known fully, five to 60 %: a = 0.8. Half of the devices have 1, the others 0.6: spread 0.2 = 1 − a.
+    assert largest_spread_of_any_deal(0.8, math.inf, classes=10, held=5) == pytest.approx(0.2)
+    assert largest_spread_of_any_deal(0.3, math.inf, classes=10, held=5) == pytest.approx(math.sqrt(0.7 * 0.3))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_model_exceeds_the_largest_spread_of_any_deal(seed):
+    """Random class accuracies; devices by consecutive windows, in a random order of the classes."""
+    rng = np.random.default_rng(seed)
+    q = rng.beta(0.5, 0.3, 10)
+    q[::-1].sort()
+    devices = np.array([q[(np.arange(5) + first) % 10].mean() for first in range(10)])
+    halves = np.array([q[:5].mean(), q[5:].mean()])
+    for deal in (devices, halves):
+        assert deal.mean() == pytest.approx(q.mean())
+        assert deal.std() <= largest_spread_of_any_deal(float(q.mean()), math.inf, classes=10, held=5) + 1e-12
+
+
+def test_the_spread_of_the_training_loss_by_hand():
+    # Losses 1, 2, 3, 6 in groups a, a, b, c: spread √3.5; means 1.5, 3, 6: |1.5 − 3| + |1.5 − 6| + |3 − 6| = 9.
+    own = pd.DataFrame({"value": [1.0, 2, 3, 6], "group": ["a", "a", "b", "c"]})
+    assert dict(loss_fairness(own)) == pytest.approx({"loss_spread": math.sqrt(3.5), "loss_discrepancy": 9})
+    assert dict(loss_fairness(own.assign(group=""))) == pytest.approx({"loss_spread": math.sqrt(3.5)})
+
+
+def test_the_spread_of_the_training_loss_is_measured_on_training_data_of_the_last_round():
+    lines = devices({"fedavg": {"validation": [0.5, 0.9], "test": [0.4, 0.8], "train": [0.5, 0.5]}})
+    for split, values in (("train", (1.0, 3.0)), ("test", (7.0, 9.5))):
+        for client, value in enumerate(values):
+            run = {"setting": "fedavg", "seed": 0, "client": client, "split": split, "metric": "loss"}
+            lines += [run | {"value": value, "round": 3}, run | {"value": 100.0 * client, "round": 2}]
+    derived = measure(tidy(lines))
+    assert rows(derived, "loss_spread")["value"].tolist() == [1.0]
+    assert rows(derived, "chosen_loss_spread")["value"].tolist() == [1.0]

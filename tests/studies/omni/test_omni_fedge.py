@@ -15,9 +15,15 @@ from fedrepro.core.federation import LocalWork
 from fedrepro.core.params import Params
 from fedrepro.errors import UserError
 from fedrepro.studies.omni.algorithms.fedsgd_authors import FedSGDAuthors
-from fedrepro.studies.omni.algorithms.fedsgd_scaled import FedSGDScaled
-from fedrepro.studies.omni.algorithms.omni_fedge import OmniFedge, losses, shared_gradient, split, weighing
-from fedrepro.studies.omni.algorithms.omni_fedge_authors import OmniFedgeAuthors, weights
+from fedrepro.studies.omni.algorithms.omni_fedge import (
+    OmniFedge,
+    losses,
+    mean_losses,
+    shared_gradient,
+    split,
+    weighing,
+)
+from fedrepro.studies.omni.algorithms.omni_fedge_authors import LOCAL_LR, OmniFedgeAuthors, own_models, weights
 from tests.builders import federations, make_plan, make_problem, make_replicates, make_task, run
 
 STEPS = LocalWork(steps=3, batch=4)
@@ -46,6 +52,11 @@ def test_omega_minimises_the_objective_2():
 
 def test_omega_is_bounded_where_a_loss_vanishes():
     assert OmniFedge(floor=0.01).omega(torch.tensor([[0.0, 0.5]])).tolist() == [[100.0, 2.0]]
+
+
+def test_even_weights_have_the_mean_and_so_the_step_length_of_the_uneven_ones():
+    found = torch.tensor([[0.5, 0.25], [1.0, 0.2]], dtype=torch.float64)  # 1/L: 2, 4, 1, 5
+    assert OmniFedge(weights="even").omega(found).tolist() == [[3, 3], [3, 3]]
 
 
 def test_the_authors_weights_of_the_notes_example():
@@ -117,7 +128,7 @@ def test_a_part_of_the_gradient_is_the_part_of_the_gradient():
 
 
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
-@pytest.mark.parametrize("kind", ["bayes", "ones"])
+@pytest.mark.parametrize("kind", ["bayes", "even", "ones"])
 def test_a_round_step_by_step(strategy, kind):
     task, data = make_task("mlp"), three_nodes()
     algorithm = OmniFedge(lr=0.3, head_lr=0.2, weights=kind)
@@ -129,19 +140,50 @@ def test_a_round_step_by_step(strategy, kind):
         heads.append(Params({name: head[name] - 0.2 * g[name] for name in head}))
     models = [Params({**shared, **mine}) for mine in heads]
     table = torch.stack([torch.stack([task.loss(w, whole(data, k)) for k in range(3)]) for w in models])
-    omega = 1 / table if kind == "bayes" else torch.ones(3, 3, dtype=torch.float64)
+    ones = torch.ones(3, 3, dtype=torch.float64)
+    omega = {"bayes": 1 / table, "even": (1 / table).mean() * ones, "ones": ones}[kind]
     total = {name: torch.zeros_like(v) for name, v in shared.items()}
     for k in range(3):  # steps 10–12
         for j, w in enumerate(models):
             g = task.gradient(w, whole(data, k), of=list(shared))
             for name in total:
                 total[name] += omega[j, k] * g[name] / 3
-    torch.testing.assert_close(state["losses"], table)
+    if kind != "ones":
+        torch.testing.assert_close(state["losses"], table)
     torch.testing.assert_close(state["omega"], omega)
     for name, value in shared.items():
         torch.testing.assert_close(state["shared"][name], value - 0.3 * total[name])
     for name in head:
         torch.testing.assert_close(state["heads"][name], torch.stack([mine[name] for mine in heads]))
+
+
+def test_the_losses_behind_omega_are_those_of_all_samples_of_a_node(monkeypatch):
+    """Nine samples in batches of four, and the losses computed five samples at a time."""
+    monkeypatch.setattr("fedrepro.studies.omni.algorithms.omni_fedge.PART", 5)
+    task, data = make_task("mlp"), three_nodes((9, 4, 7))
+    shared, heads = heads_and_shared(task)
+    for k, size in enumerate((9, 4, 7)):
+        every = [
+            losses(task, shared, heads, data.train.full_batch(k)._replace(x=x[None], y=y[None]))
+            for x, y in zip(*whole(data, k)[:2], strict=True)
+        ]
+        assert len(every) == size
+        torch.testing.assert_close(mean_losses(task, shared, heads, whole(data, k)), torch.stack(every).mean(0))
+    state = run(task, data, PLAN, OmniFedge(lr=1e-12, head_lr=1e-12)).only.state  # nothing moves
+    at_start = torch.stack([task.loss(task.start, whole(data, k)) for k in range(3)])
+    torch.testing.assert_close(state["omega"], (1 / at_start).expand(3, 3), rtol=1e-9, atol=0)
+
+
+def test_omega_is_kept_until_it_is_computed_anew():
+    task, data = make_task("mlp"), three_nodes()
+    after = [
+        run(task, data, make_plan(rounds, STEPS, "uniform"), OmniFedge(lr=0.3, refresh=3)).only.state["omega"]
+        for rounds in (1, 3, 4)
+    ]
+    assert torch.equal(after[0], after[1])
+    assert (after[2] - after[1]).abs().max() > 1e-3
+    found = run(task, data, make_plan(7, STEPS, "uniform"), OmniFedge(lr=0.3, refresh=3)).frame
+    assert sorted(set(found.loc[found["metric"] == "omega", "round"])) == [1, 4, 7]
 
 
 def test_one_node_descends_the_logarithm_of_its_loss_in_the_shared_part():
@@ -167,7 +209,7 @@ def test_a_node_uses_its_own_head():
 # --- as the authors' code runs it -------------------------------------------------------------------------------------
 
 
-def own_models(task):
+def own_models_of(task):
     generators = {k: torch.Generator().manual_seed(k) for k in range(3)}
     return [
         Params({n: torch.randn(v.shape, generator=generators[k], dtype=v.dtype) for n, v in task.start.items()})
@@ -193,7 +235,7 @@ def advance_once(task, r):
 
 def test_a_round_of_the_authors_code_step_by_step():
     task, data = make_task("mlp"), three_nodes()
-    models = own_models(task)
+    models = own_models_of(task)
     state = advance_once(task, with_own_models(task, data, OmniFedgeAuthors(lr=0.2), models))
     on_data = np.array([[task.loss(w, whole(data, j)).item() for w in models] for j in range(3)])  # [node, model]
     # ω_i from all models' losses on node i's data, then used for model i on all nodes' data
@@ -216,7 +258,7 @@ def test_a_round_of_the_authors_code_step_by_step():
 
 def test_fedsgd_of_the_authors_never_becomes_one_model():
     task, data = make_task("mlp"), three_nodes()
-    models = own_models(task)
+    models = own_models_of(task)
     r = with_own_models(task, data, FedSGDAuthors(lr=0.5), models)
     state = advance_once(task, r)
     mean = sum((task.gradient(w, whole(data, k)) * (1 / 3) for k, w in enumerate(models)), models[0] * 0.0)
@@ -231,18 +273,26 @@ def test_from_one_model_fedsgd_of_the_authors_is_fedsgd():
     plan = make_plan(3, STEPS, "uniform")
     ours, theirs = (run(task, data, plan, make(lr=0.5)) for make in (FedSGD, FedSGDAuthors))
     for name, value in ours.w.items():
-        torch.testing.assert_close(theirs.w[name], value)
+        for mine in theirs.only.state["models"][name]:
+            torch.testing.assert_close(mine, value)
     np.testing.assert_allclose(ours.values("loss", client=-1), theirs.values("loss", client=-1))
 
 
-def test_fedsgd_at_omni_fedges_step_length_by_hand():
+def test_local_training_before_the_first_round_by_hand():
+    """Five epochs of one batch: plain gradient descent on a node's own data; no epoch leaves the models as they are."""
     task, data = make_task("mlp"), three_nodes()
-    state = run(task, data, PLAN, FedSGDScaled(lr=0.1, queries=1)).only.state
-    inverse = sum(1 / task.loss(task.start, whole(data, k)).item() for k in range(3))
-    mean = sum((task.gradient(task.start, whole(data, k)) * (1 / 3) for k in range(3)), task.start * 0.0)
-    assert state["step"] == pytest.approx(0.1 * inverse)
-    for name, value in task.start.items():
-        torch.testing.assert_close(state["w"][name], value - 0.1 * inverse * mean[name])
+    models = own_models_of(task)
+    problem = dataclasses.replace(make_problem(task, data, PLAN), initial=lambda client: models[client])
+    found, untrained = (own_models(problem, task.start, epochs) for epochs in (5, 0))
+    for k, w in enumerate(models):
+        assert all(torch.equal(untrained[name][k], w[name]) for name in w)
+        for _ in range(5):
+            w = w.add(task.gradient(w, whole(data, k)), alpha=-LOCAL_LR)
+        for name, value in w.items():
+            torch.testing.assert_close(found[name][k], value)
+    for make in (FedSGDAuthors, OmniFedgeAuthors):
+        state = make(local_epochs=5).init(problem, task.start)
+        assert all(torch.equal(state["models"][name], found[name]) for name in found)
 
 
 def test_a_query_is_one_batch():
@@ -271,8 +321,8 @@ def test_nodes_record_their_sizes_and_the_overlap_of_their_labels():
 def test_too_few_batches_are_refused():
     task, data = make_task("mlp"), three_nodes()
     plan = make_plan(1, LocalWork(steps=2, batch=4), "uniform")
-    with pytest.raises(UserError, match="head_steps = 1 needs 3 batches per round"):
-        run(task, data, plan, OmniFedge())
+    with pytest.raises(UserError, match="head_steps = 2 needs 3 batches per round"):
+        run(task, data, plan, OmniFedge(head_steps=2))
     with pytest.raises(UserError, match="needs 3 batches per round"):
         run(task, data, plan, OmniFedgeAuthors())
 
@@ -296,7 +346,8 @@ def test_a_model_without_own_layers_is_refused():
         ({"head_lr": -1.0}, "head_lr = -1.0"),
         ({"head_steps": 0}, "head_steps = 0: at least one"),
         ({"floor": 0.0}, "floor = 0.0: must be positive"),
-        ({"weights": "equal"}, "weights = 'equal': one of bayes, ones"),
+        ({"refresh": 0}, "refresh = 0: at least one round"),
+        ({"weights": "equal"}, "weights = 'equal': one of bayes, even, ones"),
     ],
 )
 def test_wrong_hyper_parameters(hyper, words):

@@ -58,15 +58,30 @@ def test_skewed_nodes_keep_a_quarter_on_average_and_half_at_most(options, dealt)
 
 def test_fractions_kept_are_uniform_up_to_a_half():
     labels = np.arange(10_000) % 10
-    draws = [np.bincount(_thin(labels, labels, r), minlength=10) for r in [rng()] for _ in range(300)]
+    draws = [np.bincount(_thin(labels, labels, r)[0], minlength=10) for r in [rng()] for _ in range(300)]
     kept = np.sort(np.ravel(draws)) / 1000
     assert np.abs(kept - np.linspace(0, 0.5, len(kept))).max() < 0.5 * 1.63 / len(kept) ** 0.5  # Kolmogorov's 1 %
 
 
 @pytest.mark.parametrize(("node", "cut"), [(1515, (673, 842)), (745, (331, 414)), (1400, (622, 778))])
 def test_training_and_test_samples_of_the_tables_nodes(node, cut):
-    found = cut_nodes([np.arange(node)], np.arange(node) % 10, rng(), 622, 778, "x")
+    found = cut_nodes([np.arange(node)], [], np.arange(node) % 10, rng(), 622, 778, 0, "x")
     assert (*sizes_of(found), *sizes_of(found, "test")) == cut
+
+
+def test_validation_samples_are_beside_those_of_the_table():
+    found = omni_stratified(POOL, rng(), validation=0.3)
+    assert [sizes_of(found, split) for split in ("train", "test", "validation")] == [[622] * 5, [778] * 5, [187] * 5]
+    assert np.abs(counts(POOL, found, "validation") - 18.7).max() < 1
+    assert found.of == {"validation": "train", "test": "train"}
+
+
+def test_validation_samples_have_the_classes_of_their_node():
+    found = omni_skewed(POOL, rng(), validation=0.5)
+    mine, held = (counts(POOL, found, split) for split in ("train", "validation"))
+    assert held.sum(axis=1).tolist() == [round(0.5 * n) for n in mine.sum(axis=1)]
+    assert np.abs(held - 0.5 * mine).max() <= 1.5
+    assert np.ptp(mine, axis=1).min() > 50  # nodes whose classes differ
 
 
 @BOTH
@@ -118,6 +133,9 @@ def test_impossible_requests_are_refused(make, data, options, message):
 def test_no_sample_of_any_data_is_in_two_nodes(data, clients, seed, samples, test_samples):
     for make in (omni_stratified, omni_skewed):
         found = possible(make, data, seed, clients=clients, samples=samples, test_samples=test_samples)
+        more = possible(make, data, seed, clients=clients, samples=samples, test_samples=test_samples, validation=0.5)
+        if more:
+            assert disjoint(all_rows(more, "train", "validation", "test"), len(data.train))
         if found:
             assert disjoint(all_rows(found, "train", "test"), len(data.train))
             assert min(sizes_of(found, "test")) >= 1

@@ -14,7 +14,7 @@ from fedrepro.core.federation import Batches, LocalWork
 from fedrepro.errors import UserError
 from fedrepro.studies.sgld.algorithms.fed_sgld import FedSGLD
 from fedrepro.studies.sgld.algorithms.fed_sgld_coupled import FedSGLDCoupled
-from fedrepro.studies.sgld.algorithms.fedpd_noisy import FedPDNoisy
+from fedrepro.studies.sgld.algorithms.fedpd_noisy import FedPDNoisy, membership
 from tests.builders import RAGGED, federate, federations, make_plan, make_problem, make_task, params, run
 from tests.unit.algorithms.test_fedpd import quadratics
 
@@ -227,3 +227,54 @@ def test_a_burn_in_without_an_end_is_named():
         quadratics(FedSGLD(burn_in=2), steps=2)
     with pytest.raises(UserError, match=r"burn_in = 3 leaves none of the 3 local steps"):
         quadratics(FedSGLD(burn_in=3, local_steps=3), steps=5)
+
+
+# --- each record clipped ----------------------------------------------------------------------------------------------
+
+
+@strategies
+def test_each_record_clipped_by_hand(strategy):
+    # Records (1, 3) and (1, 0.5) of ŷ = w at w = 1: gradients −2 and 0.5, cut to norm 1: −1 and 0.5, mean −0.25.
+    # h = −0.25 + λ + γ·0 = −0.25: x = 1.025 with lr 0.1; uploaded is x + λ/γ with λ = 0.025.
+    held = federate(([[1.0], [1.0]], [3.0, 0.5]))
+    plan = make_plan(1, LocalWork(steps=1, batch=2))
+    task = make_task("linear", features=1, bias=False)
+    algorithm = FedPDNoisy(lr=0.1, beta=0.0, clip=1.0, clip_each=True)
+    found = run(task, held, plan, algorithm, w=params(w=[1.0]), strategy=strategy)
+    assert found.w["w"].item() == pytest.approx(1.05, rel=1e-12)
+
+
+@strategies
+@pytest.mark.parametrize("model", ["softmax", "mlp"])
+def test_a_large_norm_clips_no_record(model, strategy):
+    by_seed, plan = federations(model, {0: RAGGED}), make_plan(2, POISSON)
+    ways = [FedSGLD(lr=0.05, beta=0.1, clip=1e9, clip_each=each) for each in (True, False)]
+    each, whole = (run(make_task(model), by_seed, plan, way, strategy=strategy).w.flatten() for way in ways)
+    torch.testing.assert_close(each, whole, rtol=1e-9, atol=1e-12)
+
+
+def test_the_clipped_mean_is_at_most_the_norm():
+    by_seed = federations("softmax", {0: [12]})
+    problem = make_problem(make_task("softmax"), by_seed[0], make_plan(1, LocalWork(steps=1, batch=12)))
+    w = problem.task.parameters()
+    whole = by_seed[0].train.full_batch(0)
+    g = FedPDNoisy(clip=0.01, clip_each=True).gradient(problem.task, w, whole._replace(weight=torch.ones(12)))
+    assert 0 < g.norm().item() <= 0.01 * (1 + 1e-9)
+
+
+# --- the attack -------------------------------------------------------------------------------------------------------
+
+
+def test_the_attack_by_hand():
+    # ŷ = w at w = 1: losses ½(1 − y)² of members 0, 2, 8 and of others 2, 18. Pairs below: 0 < 2, 18; 2 = 2 (half),
+    # 2 < 18; 8 < 18: 4.5 of 6. Thresholds 0, 2, 8, 18: hits ⅓, ⅔, 1, 1; alarms 0, ½, ½, 1: largest difference ½.
+    held = federate(([[1.0]] * 3, [1.0, 3.0, 5.0]), test=([[1.0]] * 2, [-1.0, 7.0]))
+    problem = make_problem(make_task("linear", features=1, bias=False), held, make_plan(1, LocalWork(steps=1)))
+    found = membership(problem, params(w=[1.0]))
+    assert found == pytest.approx({"attack_area": 0.75, "attack_advantage": 0.5}, rel=1e-12)
+
+
+def test_the_attack_on_equal_records_is_chance():
+    held = federate(([[1.0]] * 2, [1.0, 3.0]), test=([[1.0]] * 2, [1.0, 3.0]))
+    problem = make_problem(make_task("linear", features=1, bias=False), held, make_plan(1, LocalWork(steps=1)))
+    assert membership(problem, params(w=[0.5])) == pytest.approx({"attack_area": 0.5, "attack_advantage": 0.0})

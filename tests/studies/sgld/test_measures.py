@@ -81,6 +81,15 @@ def test_the_account_by_hand():
     assert found["epsilon_smallest_node"] > found["epsilon_median_node"] > found["epsilon_largest_node"] > 0
 
 
+def test_the_account_of_clipped_records_by_hand():
+    frame = made_up([1.0] * 8, step_size=[0.01], samples=[100], beta=[0.25], clip=[10.0], batch=[5.0], clip_each=[1.0])
+    found = measured(frame)
+    assert found["noise_multiplier"] == pytest.approx(2.5)  # √25/(C/B)
+    assert found["epsilon_median_node"] == found["epsilon_each_record"] == epsilon([2.5], 0.05, 7, measures.DELTA)
+    e = found["epsilon_median_node"]
+    assert found["attack_bound"] == pytest.approx((math.exp(e) - 1 + 2e-5) / (math.exp(e) + 1), rel=1e-9)
+
+
 def test_contraction_by_hand():
     # halves each of the first three rounds, then a quarter less each
     distances = [8.0, 4.0, 2.0, 1.0, 0.75, 0.5625, 0.421875]

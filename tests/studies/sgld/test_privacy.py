@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
 from fedrepro.errors import UserError
+from fedrepro.studies.sgld import measures
 from fedrepro.studies.sgld.measures import epsilon, noise_multipliers
 
 
@@ -81,3 +83,25 @@ def test_noise_multipliers_by_hand():
 def test_a_wrong_value_is_named(arguments, message):
     with pytest.raises(UserError, match=message):
         epsilon(*arguments)
+
+
+@pytest.mark.parametrize("multiplier", [0.002, 0.0033, 0.007, 0.02, 0.05, 0.1, 0.25])
+def test_with_little_noise_the_orders_are_dense_enough(monkeypatch, multiplier):
+    """A grid too coarse near 1 is far above, with a kink wherever the best order changes."""
+    arguments = ([multiplier] * 50, 0.1, 60, 1e-5)
+    found = epsilon(*arguments)
+    monkeypatch.setattr(measures, "FINE_ORDERS", tuple((1 + np.geomspace(1e-7, 60, 800)).tolist()))
+    dense = epsilon(*arguments)
+    assert 0.999 * dense <= found <= 1.02 * dense
+    monkeypatch.setattr(measures, "FINE_ORDERS", (1.0001, 1.001, 1.01, 1.1, 1.5, *range(2, 65)))
+    assert epsilon(*arguments) >= 0.999 * found
+
+
+def test_epsilon_with_little_noise_is_close_to_a_gaussian_mechanisms():
+    """On all data, k steps are one with z/√k, whose best order is 1 + z·√(2·log(1/δ)/k): no coarser than the grid."""
+    z, steps = 0.01, 100
+    exact = min(
+        steps * a / (2 * z**2) + math.log((a - 1) / a) - (math.log(1e-5) + math.log(a)) / (a - 1)
+        for a in 1 + np.geomspace(1e-6, 1, 20_000)
+    )
+    assert exact <= epsilon([z], 1.0, steps, 1e-5) <= 1.01 * exact

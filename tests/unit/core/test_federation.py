@@ -55,6 +55,11 @@ def test_splits_are_those_that_hold_anything():
         (LocalWork(epochs=3, batch=50), 7, (3, 1)),  # fewer samples than a batch
         (LocalWork(steps=250), 100, (250, 1)),
         (LocalWork(steps=7, batch=50), 100, (7, 2)),
+        (LocalWork(epochs=2, batch=40, whole=True), 204, (10, 5)),  # ⌊204/40⌋ = 5
+        (LocalWork(epochs=1, batch=40, whole=True), 7, (1, 1)),
+        (LocalWork(steps=3, batches=100), 622, (3, 100)),
+        (LocalWork(steps=3, batches=100), 30, (3, 30)),  # batches of one sample
+        (LocalWork(epochs=2, batches=4), 9, (8, 4)),
     ],
 )
 def test_steps_by_hand(work, size, expected):
@@ -120,6 +125,16 @@ def test_only_the_last_batch_of_an_epoch_is_short():
     drawn = LocalWork(epochs=2, batch=3).draw(numbered([5]), [0], 0, np.random.default_rng(0))[0]
     assert drawn.weight.tolist() == [[1, 1, 1], [1, 1, 0], [1, 1, 1], [1, 1, 0]]
     assert drawn.weight.dtype == torch.float64
+
+
+def test_whole_batches_leave_the_rest_of_an_epoch_out():
+    drawn = LocalWork(epochs=2, batch=3, whole=True).draw(numbered([8]), [0], 0, np.random.default_rng(0))[0]
+    assert drawn.weight is None
+    assert tuple(drawn.index.shape) == (4, 3)
+    for epoch in (0, 1):
+        seen = seen_in(drawn, 2 * epoch, 2 * epoch + 2)
+        assert len(set(seen)) == 6
+        assert set(seen) < set(range(8))
 
 
 def test_no_padding_where_none_is_needed():
@@ -206,3 +221,42 @@ def test_every_sample_is_the_centre_of_a_nearest_batch_equally_often():
     holdings = Holdings(Samples(x, torch.zeros(5)), np.arange(5), np.array([0, 5]))
     drawn = LocalWork(steps=15, batch=1, nearest=True).draw(holdings, [0], 0, np.random.default_rng(1))
     assert np.bincount(drawn[0].index.flatten()).tolist() == [3] * 5
+
+
+def test_subsets_are_new_draws_without_replacement():
+    """Every step's batch has different rows of the client; each row is as likely as any other."""
+    held = holdings(Samples(torch.zeros(9, 1), torch.zeros(9)), [2, 5, 2])
+    work = LocalWork.from_spec({"steps": 400, "batch": 3, "sampling": "subsets"})
+    drawn = work.draw(held, [0, 1, 2], 0, np.random.default_rng(0))
+    assert list(drawn) == [0, 1, 2]
+    for k, width in ((0, 2), (1, 3), (2, 2)):
+        index = drawn[k].index.numpy()
+        assert index.shape == (400, width)
+        assert set(index.ravel()) == set(held.of(k))
+        assert all(len(set(line)) == width for line in index.tolist())
+    shares = np.bincount(drawn[1].index.numpy().ravel() - 2, minlength=5) / 400
+    assert shares == pytest.approx(np.full(5, 0.6), abs=0.08)
+    first = np.bincount(drawn[1].index.numpy()[:, 0] - 2, minlength=5) / 400
+    assert first == pytest.approx(np.full(5, 0.2), abs=0.08)
+
+
+# --- passes that go on from round to round ----------------------------------------------------------------------------
+
+
+def test_a_pass_goes_on_from_round_to_round_and_leaves_out_what_is_over():
+    """Eleven samples in four batches of two, three per round: the second pass begins in the second round."""
+    held, work = numbered([11, 4], shuffle=1), LocalWork(steps=3, batches=4)
+
+    def rng(client: int, number: int) -> np.random.Generator:
+        return np.random.default_rng([client, number])
+
+    seen = [row.tolist() for t in range(4) for row in work.walk(held, [0], t, rng)[0].index]
+    assert [len(batch) for batch in seen] == [2] * 12
+    for number in range(3):
+        wanted = rng(0, number).permutation(held.of(0))[:8].reshape(4, 2).tolist()
+        assert seen[4 * number : 4 * number + 4] == wanted
+    left_over = [set(held.of(0).tolist()).difference(*seen[i : i + 4]) for i in (0, 4, 8)]
+    assert [len(rows) for rows in left_over] == [3] * 3
+    assert left_over[0] != left_over[1]
+    small = work.walk(held, [1], 5, rng)[1]
+    assert (len(small), small.steps_per_epoch, small.weight, small.index.shape) == (3, 4, None, (3, 1))

@@ -24,6 +24,7 @@ from fedrepro.data.dataset import Dataset
 from fedrepro.data.datasets.mnist5k import _read as read_table
 from fedrepro.data.images import cut, stratified
 from fedrepro.data.preparation import prepare_data
+from fedrepro.data.standins.handwriting import CHARACTERS
 from fedrepro.errors import UserError
 
 SETS = {  # name → complete train, complete test, classes, shape
@@ -232,6 +233,47 @@ def test_emnist_is_set_upright(layout, tmp_path, unchecked):
     for split in (data.train, data.test):
         assert np.array_equal(split.x[0, 0], letter)
         assert split.y.tolist() == [21, 61]
+
+
+def emnist_test_part(folder: Path, **changes) -> None:
+    """124 images, two of each character; the first pixel of an image is its number."""
+    x = np.zeros((124, 28, 28), dtype=np.uint8)
+    x[:, 0, 0] = np.arange(124)
+    content = {"images": x, "labels": (np.arange(124) % 62).astype(np.uint8), "mapping": np.array(list(CHARACTERS))}
+    (folder / "emnist").mkdir()
+    np.savez(folder / "emnist" / "emnist_byclass_test.npz", **content | changes)
+
+
+def test_the_test_part_of_emnist_is_cut_into_train_and_test(tmp_path, unchecked):
+    unchecked()
+    emnist_test_part(tmp_path)
+    data = load("emnist", tmp_path, train=62, test=62)
+    assert (data.kind, data.found.layout, data.found.complete) == ("real", "test_part", False)
+    numbers = [split.x[:, 0, 0, 0] for split in (data.train, data.test)]
+    assert sorted(np.concatenate(numbers)) == list(range(124))
+    for split, number in zip((data.train, data.test), numbers, strict=True):
+        assert split.y.tolist() == (number % 62).tolist()  # one of each character
+        assert sorted(split.y) == list(range(62))
+    assert len(load("emnist", tmp_path, train=100, test=24, pooled=True).train) == 124
+    with pytest.raises(UserError, match=r"emnist: train \+ test = 125: the files hold 124, the test part only"):
+        load("emnist", tmp_path, train=100, test=25)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"mapping": np.array(list(CHARACTERS[::-1]))}, "mapping is not 0-9A-Za-z"),
+        ({"images": np.zeros((124, 784), dtype=np.uint8)}, r"images are \[124, 784\]"),
+        ({"images": np.zeros((124, 27, 28), dtype=np.uint8)}, r"images are uint8 \[1, 27, 28\]"),
+        ({"labels": np.full(124, 62)}, "labels from 62 to 62"),
+        ({"labels": np.zeros(123, dtype=int)}, "124 images but 123 labels"),
+    ],
+)
+def test_a_broken_test_part_of_emnist_is_one_clear_line(changes, said, tmp_path, unchecked):
+    unchecked()
+    emnist_test_part(tmp_path, **changes)
+    with pytest.raises(UserError, match=said):
+        load("emnist", tmp_path, train=62, test=62)
 
 
 def test_a_broken_emnist_archive_is_one_clear_line(tmp_path, unchecked):

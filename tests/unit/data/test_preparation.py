@@ -12,7 +12,8 @@ from fedrepro.data import assignment as federation_files
 from fedrepro.data.assignment import Assignment
 from fedrepro.data.catalogue import Entry
 from fedrepro.data.dataset import Dataset, Split, load
-from fedrepro.data.preparation import INSIDE, ordered, partition_data, prepare_data, shuffled
+from fedrepro.data.partitions.k_classes import k_classes
+from fedrepro.data.preparation import INSIDE, dealt, ordered, partition_data, prepare_data, shuffled
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, sha256
 from tests.unit.data.partitions.builders import all_rows, held, rng, sizes_of
@@ -96,6 +97,16 @@ def test_data_for_all_seeds_is_stored_once_and_split_for_each(tmp_path, fixed):
     assert sorted(stored) == [0, 1, 2]
     about = read_json(tmp_path / "federation.json")
     assert (about["clients"], about["smallest"], about["largest"]) == (2, 1, 3)
+
+
+def test_a_cut_as_dealt_ends_with_the_last_class_of_each_client():
+    """Two classes on each of two clients, five samples of each: the last fifth is of one class."""
+    labels = np.repeat([0, 1, 2, 3], 5)
+    dataset = Dataset("real", Split(np.zeros((20, 1)), labels), outputs=4)
+    found = dealt(k_classes(dataset, np.random.default_rng(0), clients=2, classes=2), None, train=0.5, test=0.5)
+    for train, test in zip(found.rows["train"], found.rows["test"], strict=True):
+        assert len(set(labels[train])) == len(set(labels[test])) == 1
+        assert set(labels[train]) != set(labels[test])
 
 
 def test_a_cut_inside_the_clients_is_drawn_from_a_stream_of_its_own(tmp_path):

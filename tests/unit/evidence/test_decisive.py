@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from fedrepro.core.expansion import Located
+from fedrepro.evidence.claim_files import Claim, Claims
 from fedrepro.evidence.decisive import Gap, evidence, gaps, shortfalls
-from tests.configs import changed
-from tests.unit.evidence.made_up import OURS, judge_all, runs, spec_of, threshold, value, verdict_of
+from fedrepro.evidence.ledger import judge
+from tests.configs import changed, experiment
+from tests.unit.evidence.made_up import (
+    ALGORITHMS,
+    COMMON,
+    OURS,
+    judge_all,
+    manifests,
+    runs,
+    spec_of,
+    threshold,
+    value,
+    verdict_of,
+)
 
 PAPER = {
     "title": "F",
@@ -20,7 +34,7 @@ PAPER = {
     "rounds": 100,
     "algorithms": {
         "toy": {"lr": 0.1, "grid": {"gamma": [0.1, 0.5, 0.9]}},
-        "arms": {"method": "sa", "lr": 0.1, "variants": {"fedavg": {"power": 0}, "sa": {"power": 1}}},
+        "arms": {"method": "toy", "lr": 0.1, "variants": {"fedavg": {"power": 0}, "taper": {"power": 1}}},
     },
 }
 
@@ -61,9 +75,9 @@ def test_only_the_settings_that_a_quantity_takes_count():
 
 def test_a_variant_is_compared_by_itself():
     other = {"algorithms.arms.variants.fedavg.power": 2}
-    assert found(other, {**OURS, "algorithm": "sa"}) == []
+    assert found(other, {**OURS, "algorithm": "taper"}) == []
     assert found(other, {**OURS, "algorithm": "fedavg"}) == ["algorithms.arms.variants.fedavg.power 2 instead of 0"]
-    assert found({"algorithms.arms": ...}, {**OURS, "algorithm": "sa"}) == ["algorithms.arms none instead of there"]
+    assert found({"algorithms.arms": ...}, {**OURS, "algorithm": "taper"}) == ["algorithms.arms none instead of there"]
 
 
 @pytest.mark.parametrize(
@@ -128,10 +142,30 @@ def test_a_claim_that_hangs_on_fewer_settings_is_judged_on_the_smaller_run():
     assert (few["verdict"], few["hint"]) == ("not tested", "points nowhere yet: ours 1")
 
 
+def test_a_round_that_was_not_reached_is_short_of_rounds():
+    claim = threshold(ours={**OURS, "round": 30}, at_most=9, needs={"rounds": "reach"})
+    row = verdict_of(claim, runs([1, 2, 3]), reduced={"rounds": 10})
+    assert row["verdict"] == "not tested"
+    assert row["reason"] == "rounds 10 of 40; round 30 is not in toy/line, whose last is 10"
+    assert (row["hint"], row["next"]) == ("", "rounds 40 (has 10), about 12 min")
+
+
+def test_the_row_says_which_archive_a_run_came_from():
+    table = runs([159, 160, 161])
+    about = [m | {"imported": {"archive_sha256": "ab" * 32}} for m in manifests({"line": table}, spec_of())]
+    claims = Claims(
+        "toy", {"c": Claim("c", {**COMMON, "id": "c", "family": "c", **value()}, {}, Located({}, "", ()))}, {}
+    )
+    paper = {"toy/line": experiment({"algorithms": ALGORITHMS}, "paper", "line")}
+    row = judge(claims, {"line": table}, None, "paper", manifests=about, paper=paper).ledger.iloc[0]
+    assert row["evidence"] == "published settings; imported from abababababab"
+
+
 def test_a_run_without_a_manifest_judges_nothing():
     table = runs([159, 160, 161])
-    known = judge_all({"c": value()}, {"line": table}).ledger.iloc[0]
-    assert known["verdict"] == "reproduced"
+    claims = Claims("toy", {"c": Claim("c", {**COMMON, "id": "c", **value()}, {}, Located({}, "", ()))}, {})
+    lost = judge(claims, {"line": table}, None, "demo", manifests=[], paper={}).ledger.iloc[0]
+    assert (lost["verdict"], lost["hint"]) == ("not tested", "")
+    assert lost["reason"] == "the settings of line, toy are not known: there is no manifest"
     row = judge_all({"c": value(ours={**OURS, "experiment": "ring"})}, {"line": table}).ledger.iloc[0]
     assert (row["verdict"], row["next"]) == ("not tested", "a run of ring")
-    assert "rounds" in spec_of()

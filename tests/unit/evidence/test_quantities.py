@@ -108,7 +108,7 @@ def test_what_is_left_out_is_known_by_seed():
     assert found.values.to_dict() == {0: 1.0, 2: 3.0}
     assert (found.seeds, found.runs, found.diverged, found.lost, found.absent) == (4, 4, 1, (1,), 1)
     assert found.losses(" of toy") == (
-        "; 1 of 4 runs of toy diverged (25%), median of the rest 2; 1 of 4 seeds of toy without a value"
+        "; 1 of 4 runs of toy diverged (25 %), median of the rest 2; 1 of 4 seeds of toy without a value"
     )
 
 

@@ -491,7 +491,7 @@ def test_one_seed_that_diverged_is_undecided():
 def test_diverged_runs_are_left_out_and_counted():
     row = verdict_of(value(), runs([159, 160, 161, None]))
     assert (row["verdict"], row["seeds"], row["ours"]) == ("reproduced", 3, "160 ± 1")
-    assert "1 of 4 runs diverged (25%), median of the rest 160" in row["reason"]
+    assert "1 of 4 runs diverged (25 %), median of the rest 160" in row["reason"]
 
 
 def test_a_flagged_run_is_left_out_although_its_last_value_is_finite():
@@ -595,7 +595,7 @@ STAND_IN = [
     (value(published=9000, direction={"above": 0}), "points to direction: interval "),
     (ordering(), "points to reproduced: interval "),
     (ordering(by="higher"), "points to not reproduced: interval "),
-    (threshold(at_most=1000, every_seed=True), "points to reproduced: interval "),
+    (threshold(at_most=1000, every_seed=True), "points to reproduced: ours 161"),
     (trend(direction="rising"), "points to not reproduced: interval "),
     (consistency("a", 161, a=OURS), "points to reproduced: ours 161"),
 ]

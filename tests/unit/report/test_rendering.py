@@ -146,6 +146,46 @@ def test_samples_are_those_of_the_first_seed(toy, results):
     assert about["inputs"][1] == {"path": "data/line.npz", "sha256": sha256(path)}
 
 
+def stamped(monkeypatch) -> list[str]:
+    found: list[str] = []
+    monkeypatch.setattr(plotting, "stamp", lambda fig, text: found.append(text))
+    return found
+
+
+def test_a_picture_from_a_stand_in_is_stamped(toy, results, monkeypatch):
+    texts = stamped(monkeypatch)
+    render(results)
+    render(results, {**SPEC, "id": "toy/table1", "kind": "table"})
+    assert texts == ["stand-in data", "stand-in data"]
+
+
+@pytest.mark.parametrize(("kind", "said"), [("real", ["stand-in data: line"]), ("standin", ["stand-in data"])])
+def test_the_stamp_names_what_is_made_up_where_not_everything_is(kind, said, toy, results, monkeypatch):
+    texts = stamped(monkeypatch)
+    path = results / "data" / "line.npz"
+    save(path, {0: Dataset(kind, Split(np.zeros((2, 1)), np.array([5, 6])))})
+    render(results, {**SPEC, "data": ["line"]}, samples=[path])
+    assert texts == said
+
+
+def test_real_data_is_not_stamped(toy, results, monkeypatch):
+    texts = stamped(monkeypatch)
+    table = results / "tables/toy/line.parquet"
+    pd.read_parquet(table).assign(data="real").to_parquet(table)
+    render(results)
+    assert texts == []
+
+
+def test_the_stamp_is_in_the_picture():
+    plain, marked = (plotting.figure()[0] for _ in range(2))
+    plotting.stamp(marked, "stand-in data")
+    assert plotting.save(plain, "png") != plotting.save(marked, "png")
+    table = plotting.table_figure(pd.DataFrame({"a": [1]}), "title")
+    before = len(table.texts)
+    plotting.stamp(table, "stand-in data")
+    assert [text.get_text() for text in table.texts[before:]] == ["stand-in data"]
+
+
 def test_the_printed_numbers_are_given_by_id(toy, results, tmp_path):
     render(results)
     assert toy.given.printed == {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -75,6 +75,15 @@ def test_the_schema_refuses(make, skip, value, says):
 
 def test_a_negative_number_that_is_no_size_is_fine():
     validate({"alpha": -1}, parameter_schema(scheme, 2, smallest=0), "a.yaml")
+
+
+def test_a_block_by_name_has_values_of_one_type():
+    def arms(changes: Mapping[str, Mapping[str, int]]):
+        pass
+
+    block = {"type": "object", "additionalProperties": {"type": "integer"}}
+    found = parameter_schema(arms, skip=0)["properties"]["changes"]
+    assert found == {"type": "object", "additionalProperties": block}
 
 
 def test_a_parameter_that_no_config_can_hold_is_an_error_of_the_programmer():

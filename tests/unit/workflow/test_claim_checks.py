@@ -84,7 +84,11 @@ def test_what_is_there_passes(tmp_path):
         ("small.needs", {"dataset.sample": "equal"}, "there is no setting 'sample'; did you mean 'samples'?"),
         ("small.readings", {"b": {"ours": {"metric": "lss"}}}, "small (b).ours.metric: 'lss' is made by no code"),
         ("small.borrow", {"experiment": "lines"}, "there is no experiment 'lines'; did you mean 'line'?"),
-        ("ahead.borrow", {"experiment": "line", "worse": "lin"}, "ahead.worse.experiment: there is no experiment"),
+        (
+            "ahead.borrow",
+            {"experiment": "line", "worse": "lin"},
+            "ahead.worse.experiment: there is no experiment 'lin'",
+        ),
     ],
 )
 def test_a_name_that_is_not_there_is_an_error_with_the_nearest(tmp_path, key, value, words):

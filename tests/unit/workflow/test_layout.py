@@ -223,6 +223,37 @@ def test_one_artefact_is_judged_by_the_claims_that_rest_on_it(config):
     assert whole.asked_claims(wildcards(ledger="toy")) is None
 
 
+def test_an_artefact_is_judged_by_main_readings(config):
+    """A reading that needs another experiment is not tested there, but the claim is."""
+    study = Path(config["config"]) / "studies" / "toy"
+    write_yaml(study / "experiments" / "ring.yaml", EXPERIMENT)
+    elsewhere = "metric: loss}, readings: {a ring: {ours: {experiment: ring}}}}"
+    write_yaml(study / "claims.yaml", CLAIMS.replace("metric: loss}}", elsewhere))
+    assert Layout(config).resting_on("toy/fig3b") == ["on_line"]
+
+
+def test_judging_reads_the_published_settings_and_makes_four_tables(config):
+    write_yaml(Path(config["config"]) / "studies" / "toy" / "claims.yaml", CLAIMS)
+    made = Layout(config)
+    inputs = made.judging(wildcards(ledger="toy"))
+    assert inputs["experiments"] == [f"{config['config']}/studies/toy/experiments/line.yaml"]
+    assert inputs["study"] == [f"{config['config']}/studies/toy/study.yaml"]
+    tables = ("ledgers", "readings", "headlines", "numbers")
+    assert list(made.judged.values()) == [f"results/smoke/{name}/{{ledger}}.csv" for name in tables]
+
+
+def test_an_experiment_may_say_itself_when_a_run_has_diverged(config):
+    assert Layout(config).divergence(LINE) == {}
+    limits = {**config, "divergence": {"loss": 1000, "norm": 10}}
+    assert Layout(limits).divergence(LINE) == {"loss": 1000, "norm": 10}
+    before = Layout(limits).experiments["toy/line"].job_sha256("fedavg")
+    path = Path(config["config"]) / "studies" / "toy" / "experiments" / "line.yaml"
+    write_yaml(path, changed(EXPERIMENT, {"divergence": {"loss": 5}}))
+    own = Layout(limits)
+    assert own.divergence(LINE) == {"loss": 5, "norm": 10}
+    assert own.experiments["toy/line"].job_sha256("fedavg") == before  # no run is trained again
+
+
 def test_published_numbers_are_an_input_where_there_are_any(config):
     made = Layout(config)
     assert made.study_files("published.csv", "toy") == []

@@ -6,7 +6,10 @@ names, facts["client_names"] [writers]. No test split: `inside` cuts each writer
 Real files are those that LEAF's preprocessing writes, `all_data_0.json`, `all_data_1.json`, …, 100 writers in each:
 {users: [name], num_samples: [n], user_data: {name: {x: [[784 values in 0 … 1]], y: [label]}}}. Their number depends on
 how LEAF was run: the catalogue names the first file, the reader takes all in its folder. They have no published
-checksum; their content is checked. `writers` of those with at least `minimum` samples are chosen at random.
+checksum; their content is checked. The layout `sample` holds 300 of LEAF's writers in numpy's format: `images`
+[n, 28, 28] bytes (255 is paper), `labels` [n], `writer` [n], an index into `writer_ids`. An image that a writer has
+twice is dropped there; some of these writers were cut short, so ask for a `minimum`.
+`writers` of those with at least `minimum` samples are chosen at random.
 
 Deviation: LEAF's images are black on white (paper is 1); here they are white on black, as in EMNIST.
 Stand-in: rendered handwriting. Sizes follow a gamma law with the mean and deviation of LEAF's Table 1 over its 3,550
@@ -44,7 +47,7 @@ def femnist(source: Source, *, writers: int = 500, minimum: int = 20) -> Dataset
     if found is None:
         split, names = _standin(source.rng, writers, minimum)
     else:
-        found = _all_files(found)
+        found = _all_files(found) if found.layout == "leaf" else found
         split, names = _chosen(found, source.rng, writers, minimum)
     kind, facts = "standin" if found is None else "real", {"client_names": np.array(names)}
     return Dataset(kind, split, outputs=CLASSES, facts=facts, found=found, **pixels())
@@ -78,7 +81,7 @@ def _chosen(found: Found, rng: np.random.Generator, writers: int, minimum: int) 
     kept: list[tuple[float, str, Images]] = []
     seen: dict[str, Path] = {}
     for path in found.paths.values():
-        for name, (x, y) in _read(path).items():
+        for name, (x, y) in (_read_sample if path.suffix == ".npz" else _read)(path).items():
             if name in seen:
                 raise UserError(f"{path}: writer '{name}' is also in {seen[name].name}")
             seen[name] = path
@@ -90,6 +93,29 @@ def _chosen(found: Found, rng: np.random.Generator, writers: int, minimum: int) 
     _, names, images = zip(*sorted(kept, key=lambda item: item[1]), strict=True)
     x, y = map(np.concatenate, zip(*images, strict=True))
     return Split(x, y, client=np.repeat(np.arange(writers), [len(mine) for _, mine in images])), list(names)
+
+
+def _read_sample(path: Path) -> dict[str, Images]:
+    """The writers of the layout `sample`, checked and without doubled images."""
+    names = ("images", "labels", "writer", "writer_ids")
+    with reading(path, f"npz of {', '.join(names)}"), np.load(path, allow_pickle=False) as archive:
+        images, labels, writer, ids = (archive[name] for name in names)
+    lengths = {len(images), len(labels), len(writer)}
+    if images.dtype != np.uint8 or images.shape[1:] != (28, 28) or len(lengths) > 1:
+        raise UserError(f"{path}: images are {images.dtype} {list(images.shape)}, not uint8 [n, 28, 28] with n labels")
+    for what, column, limit in (("labels", labels, CLASSES), ("writer", writer, len(ids))):
+        if column.dtype.kind not in "iu" or column.min() < 0 or column.max() >= limit:
+            raise UserError(f"{path}: {what} are not whole numbers from 0 to {limit - 1}")
+    if len(set(ids.tolist())) < len(ids):
+        raise UserError(f"{path}: writer_ids names a writer twice")
+    found = {}
+    for number, name in enumerate(ids.tolist()):
+        once: dict[bytes, int] = {}
+        for row in np.flatnonzero(writer == number).tolist():
+            once.setdefault(images[row].tobytes(), row)
+        mine = np.array(list(once.values()), dtype=int)
+        found[name] = 255 - images[mine][:, None], labels[mine].astype(np.int64)
+    return found
 
 
 def _refuse(literal: str) -> None:

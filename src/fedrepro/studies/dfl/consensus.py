@@ -55,14 +55,13 @@ def contraction(mixing: Tensor, steps: int) -> float:
 
 
 def server_distances(problem: Problem, w: Tensor, held: Tensor | None) -> Iterator[Metric]:
-    """Largest distances of the servers w [M, d] of a least-squares problem from their mean, the minimiser of all, that
-    over the clients `held` by them (None: all), and the truth; and θ, the largest gradient of their clients."""
+    """Largest distances of the servers w [M, d] of a least-squares problem from the minimiser of all, from that over
+    the clients `held` by them (None: all), and from the truth; and θ, the largest gradient of their clients."""
     q, minimiser = problem.quadratics, problem.minimiser
     assert q is not None
     assert minimiser is not None
     q, own = (q, minimiser) if held is None else (q.of(held), q.of(held).minimiser())
     gradients = q.gradients(w.repeat_interleave(len(q.linear) // len(w), 0))
-    yield Metric("gap", furthest(w, w.mean(0)), "server")
     yield Metric("distance", furthest(w, minimiser), "server")
     yield Metric("distance_mean", (w.mean(0) - minimiser).norm().item(), "server")
     yield Metric("distance_survivors", furthest(w, own), "server")

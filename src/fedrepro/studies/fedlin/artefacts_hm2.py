@@ -127,29 +127,35 @@ def fig3_4(tables: Tables) -> Drawn:
 
 
 def calibration(tables: Tables) -> Drawn:
-    """Coverage of the 50, 80, 90 and 95 % intervals over all runs, of θ and of φ."""
-    fig, axes = figure(1, 2, width=8.8, height=3.6)
+    """Coverage of the 50, 80, 90 and 95 % intervals over all runs, of θ and of φ: one panel per case."""
+    cases = {f"Case {case}": (f"hm2_{case.lower()}", ["lasso", "ridge"]) for case in CASES}
+    panels = {**cases, "hierarchy": ("hm2_hierarchy", [""])}
+    fig, axes = figure(2, len(panels), width=9.6, height=2.3, sharex=True, sharey="row")
     lines = []
-    arms = {f"Case {case}, {kind}": (f"hm2_{case.lower()}", kind) for case in CASES for kind in ("lasso", "ridge")}
-    arms["hierarchy"] = ("hm2_hierarchy", "")
     levels = np.array(list(HALF_WIDTHS))
-    for ax, prefix, of in zip(axes[0], ("coverage", "phi_coverage"), ("θ", "φ"), strict=True):
-        ax.plot([45, 100], [0, 0], **PUBLISHED)
-        for i, (name, (experiment, setting)) in enumerate(arms.items()):
-            mine = _arm(tables[experiment], "hm2", setting)
-            each = [100 * _by_seed(mine, f"{prefix}_{level}") for level in levels]
-            means = np.array([own.mean() for own in each])
-            errors = np.array([own.sem() if len(own) > 1 else 0.0 for own in each])
-            shifted = levels + 0.5 * (i - 3)  # so that bars do not overlap
-            look = {"color": COLOURS[i % len(COLOURS)], "linestyle": "", "label": name, **POINTS}
-            ax.errorbar(shifted, means - levels, errors, **look)
-            lines += [
-                {"of": of, "arm": name, "level": level, "coverage": mean, "standard error": error, "runs": len(own)}
-                for level, mean, error, own in zip(levels.tolist(), means, errors, each, strict=True)
-            ]
-        ax.set(xlabel="nominal coverage, %", title=f"intervals of {of}", xticks=levels)
-    axes[0, 0].set_ylabel("actual − nominal coverage, points")
-    fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    for line, (prefix, of) in enumerate((("coverage", "θ"), ("phi_coverage", "φ"))):
+        for ax, (panel, (experiment, settings)) in zip(axes[line], panels.items(), strict=True):
+            ax.axhline(0, **PUBLISHED)
+            for i, setting in enumerate(settings):
+                mine = _arm(tables[experiment], "hm2", setting)
+                each = [100 * _by_seed(mine, f"{prefix}_{level}") for level in levels]
+                means = np.array([own.mean() for own in each])
+                errors = np.array([own.sem() if len(own) > 1 else 0.0 for own in each])
+                shifted = np.arange(len(levels)) + 0.16 * (2 * i - len(settings) + 1)  # so that bars do not overlap
+                look = {"color": COLOURS[i if setting else 2], "linestyle": "", "label": setting or "normal", **POINTS}
+                ax.errorbar(shifted, means - levels, errors, **look)
+                arm = ", ".join(filter(None, (panel, setting)))
+                lines += [
+                    {"of": of, "arm": arm, "level": level, "coverage": mean, "standard error": error, "runs": len(own)}
+                    for level, mean, error, own in zip(levels.tolist(), means, errors, each, strict=True)
+                ]
+            ax.set_title(f"{of}, {panel}")
+            ax.set_xticks(np.arange(len(levels)), [f"{level}" for level in levels])
+        axes[line, 0].set_ylabel("actual − nominal, points")
+    for ax in axes[1]:
+        ax.set_xlabel("nominal coverage, %")
+    handles = {label: handle for ax in axes[0] for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    fig.legend(handles.values(), [f"{label} prior" for label in handles], loc="outside lower center", ncols=3)
     return fig, pd.DataFrame(lines)
 
 

@@ -47,31 +47,54 @@ def tuned(table: pd.DataFrame) -> Found:
 
 
 def gains(errors: pd.DataFrame) -> Found:
-    """1 − error/reference, both against noise-free targets: over Separate's 600 steps, and over least squares."""
-    for reference, algorithm in (("separate", "hm1"), ("converged", "limit")):
-        own = errors[(errors["algorithm"] == algorithm) & (errors["setting"] == reference)]
+    """1 − error/reference, both against noise-free targets: over Separate's 600 steps with the same batches and noise,
+    and over least squares. A group is an output, its arm first ("box 10, sd"); its Separate is "separate 10, sd"."""
+    single = errors.assign(like=errors["group"].str.replace(r"^\w+", "separate", regex=True))
+    for reference, algorithm, like in (("separate", "hm1", "like"), ("converged", "limit", "group")):
+        own = errors[errors["algorithm"] == algorithm]
+        alone = own["group"].str.startswith("separate") & (own["setting"] == own["setting"].min())
+        own = own[alone if reference == "separate" else own["setting"] == reference]
         if not own.empty:
-            both = errors.merge(own[["seed", "group", "value"]], on=["seed", "group"], suffixes=("", "_reference"))
-            gain = 1 - both["value"] / both["value_reference"]
-            yield f"gain_over_{reference}", both.assign(value=gain)[errors.columns]
+            own = own[["seed", "group", "value"]].rename(columns={"group": "own", "value": "reference"})
+            both = single.merge(own, left_on=["seed", like], right_on=["seed", "own"])
+            yield f"gain_over_{reference}", both.assign(value=1 - both["value"] / both["reference"])[errors.columns]
 
 
 def spreads(errors: pd.DataFrame) -> Found:
-    """spread_of_runs: the sd over the runs of an error against noise-free targets, in each run's row."""
-    spread = errors.groupby([*RUN[:2], "group"])["value"].transform("std")
-    if spread.notna().any():
-        yield "spread_of_runs", errors.assign(value=spread).dropna(subset="value")
+    """spread_of_runs: the sd s over n runs of an error against noise-free targets, as the jackknife's pseudo-values
+    n s − (n − 1) s_i, where s_i leaves out run i: their mean estimates the sd, their own spread its uncertainty."""
+    runs = errors.groupby([*RUN[:2], "group"])["value"]
+    n, mean, squares = runs.transform("size"), runs.transform("mean"), runs.transform("var", ddof=0)
+    others = (squares - (errors["value"] - mean) ** 2 / (n - 1).clip(lower=1)) * n / (n - 1).clip(lower=1)  # ddof 0
+    left_out = np.sqrt(others.clip(lower=0) * (n - 1) / (n - 2).clip(lower=1))
+    pseudo = n * runs.transform("std") - (n - 1) * left_out
+    if (n > 2).any():
+        yield "spread_of_runs", errors.assign(value=pseudo)[n > 2]
 
 
 def settling(table: pd.DataFrame) -> Found:
-    """rounds_to_settle: rounds after which ‖Θ̂ − Θ*‖/√K stays within SETTLED of its way from its last value;
-    early_rounds_to_settle: the same as if the run had ended after EARLY rounds."""
-    curves = rows(table, "parameter_error", split="server")
-    for metric, last in (("rounds_to_settle", math.inf), ("early_rounds_to_settle", EARLY)):
-        runs = curves[curves["round"] <= last].groupby([*RUN, "group"], sort=False)
-        found = [(*run, own["round"].max(), rounds_to_settle(own)) for run, own in runs if own["round"].nunique() > 2]
-        if found:
-            yield metric, pd.DataFrame(found, columns=[*RUN, "group", "round", "value"])
+    """rounds_to_reach: rounds until ‖Θ̂ − Θ*‖/√K is within SETTLED of its way from its least value; rounds_to_settle:
+    rounds after which it stays so close to its last value; early_rounds_to_settle: the same as if the run had ended
+    after EARLY rounds; with _one by the one-norm."""
+    for suffix in ("", "_one"):
+        curves = rows(table, f"parameter_error{suffix}", split="server")
+        for metric, count, last in (
+            (f"rounds_to_reach{suffix}", rounds_to_reach, math.inf),
+            (f"rounds_to_settle{suffix}", rounds_to_settle, math.inf),
+            (f"early_rounds_to_settle{suffix}", rounds_to_settle, EARLY),
+        ):
+            runs = curves[curves["round"] <= last].groupby([*RUN, "group"], sort=False)
+            own = ((run, curve) for run, curve in runs if curve["round"].nunique() > 2)
+            found = [(*run, curve["round"].max(), count(curve)) for run, curve in own]
+            if found:
+                yield metric, pd.DataFrame(found, columns=[*RUN, "group", "round", "value"])
+
+
+def rounds_to_reach(curve: pd.DataFrame) -> float:
+    """As `rounds_to_settle`, of the least value; what follows does not count."""
+    values = curve.set_index("round")["value"].sort_index()
+    least, start = values.min(), values.iloc[0]
+    return float(values.index[values <= least + SETTLED * (start - least)][0]) if math.isfinite(start) else math.inf
 
 
 def rounds_to_settle(curve: pd.DataFrame) -> float:
@@ -124,8 +147,12 @@ def scaled_errors(table: pd.DataFrame) -> Found:
 
 
 def included_by_all(table: pd.DataFrame) -> Found:
-    """agreement: share of a device's included predictors that centralised lasso includes too (mean over devices)."""
-    central = final(table, "theta_included", algorithm="reference", setting="lasso")[["seed", "step", "value"]]
+    """predictors: their number; agreement: share of a device's included predictors that centralised lasso includes too
+    (mean over devices)."""
+    central = final(table, "theta_included", algorithm="reference", setting="lasso")
+    if not central.empty:
+        yield "predictors", central.groupby(ENDS)["step"].nunique().rename("value").reset_index()
+    central = central[["seed", "step", "value"]]
     single = final(table, "theta_included")
     single = single[single["client"] >= 0]
     if central.empty or single.empty:

@@ -9,11 +9,13 @@ from matplotlib.axes import Axes
 
 from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, band, figure
+from fedrepro.studies.fgpr.datasets.gp_draws import unbalanced_sizes
 
 BLUE, RED, GREEN, GREY = *COLOURS[:3], COLOURS[7]
 SCENARIOS = {20: "K = 20, N = 5000", 50: "K = 50, N = 2000", 100: "K = 100, N = 800"}
 ONE_OVER_T: dict[str, Any] = {"label": "1/T", **PUBLISHED}
 PLOTTED = ["seed", "round", "value"]
+INDUCING, INPUTS = 20, 21  # of Modular GP: §4.6; of SARCOS
 #: the averaged error of a method, not of a device
 OVERALL: dict[str, Any] = {"split": "test", "client": -1}
 #: row, experiment, algorithm, setting
@@ -21,7 +23,7 @@ Arm = tuple[str, str, str, str]
 
 
 def fig4_2(tables: Tables) -> Drawn:
-    """Fig. 4.2: squared error of (θ₁, θ₂) over rounds, RBF; rows: l known, l learned, l learned with Adam."""
+    """Fig. 4.2: squared error of (θ₁, θ₂) over iterations, RBF; rows: l known, l learned, l learned with Adam."""
     settings = {"known lengthscale": "l known", "learned lengthscale": "l learned", "adam": "l learned, Adam"}
     fig, axes = figure(3, 3, width=8.6, height=2.1, sharex=True, sharey=True)
     drawn = []
@@ -30,10 +32,10 @@ def fig4_2(tables: Tables) -> Drawn:
         floor = final(table, "error", algorithm="gp_maximum")["value"].median()
         for ax, (setting, label) in zip(column, settings.items(), strict=True):
             own = rows(table, "error", algorithm="fgpr", setting=setting)
-            drawn.append(_draw_errors(ax, own).assign(scenario=title, setting=label))
+            drawn.append(_draw_errors(ax, table, own).assign(scenario=title, setting=label))
             ax.axhline(floor, color=GREEN, linestyle="--", linewidth=1, label="maximum likelihood, l known")
         column[0].set_title(title)
-        column[-1].set_xlabel("round")
+        column[-1].set_xlabel("1 + iteration T")
     for ax, label in zip(axes[:, 0], settings.values(), strict=True):
         ax.set_ylabel(f"{label}\n‖θ̄ − θ*‖²")
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
@@ -46,7 +48,7 @@ def fig4_3(tables: Tables) -> Drawn:
 
 
 def figC_1(tables: Tables) -> Drawn:
-    """Fig. C.1: squared error of θ₂ over rounds, Matérn-3/2, one dimension, l known."""
+    """Fig. C.1: squared error of θ₂ over iterations, Matérn-3/2, one dimension, l known."""
     return _three_scenarios(tables, "matern", "error_noise", "(θ̄₂ − θ₂*)²", list(SCENARIOS.values()))
 
 
@@ -54,36 +56,56 @@ def _three_scenarios(tables: Tables, experiment: str, metric: str, label: str, t
     fig, axes = figure(1, 3, width=8.6, height=2.8, sharey=True)
     drawn = []
     for ax, devices, title in zip(axes[0], SCENARIOS, titles, strict=True):
-        own = rows(tables[f"{experiment}_{devices}"], metric, algorithm="fgpr")
-        drawn.append(_draw_errors(ax, own).assign(scenario=title))
-        ax.set(title=title, xlabel="round")
+        table = tables[f"{experiment}_{devices}"]
+        own = rows(table, metric, algorithm="fgpr")
+        drawn.append(_draw_errors(ax, table, own).assign(scenario=title))
+        ax.set(title=title, xlabel="1 + iteration T")
     axes[0, 0].set_ylabel(label)
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return fig, pd.concat(drawn, ignore_index=True)
 
 
-def _draw_errors(ax: Axes, own: pd.DataFrame) -> pd.DataFrame:
-    """One line per seed, their median, and 1/T from the median start."""
-    for _, one in own.groupby("seed"):
-        ax.plot(one["round"], one["value"], color=BLUE, linewidth=0.6, alpha=0.5)
-    middle = own.groupby("round")["value"].median()
-    ax.plot(middle.index, middle, color=RED, linewidth=1.8, label="median over seeds")
-    ax.plot(middle.index, middle.iloc[0] / (1 + middle.index), **ONE_OVER_T)
-    ax.set_yscale("log")
+def _draw_errors(ax: Axes, table: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
+    """The median over runs with bands of 50 and 90 % of them, over iterations T, and 1/(1 + T) from its start."""
+    steps = rows(table, "iterations", algorithm="fgpr").drop_duplicates("round").set_index("round")["value"]
+    own = own.assign(iteration=own["round"].map(steps).astype(float))
+    at = quantile_bands(ax, own, "iteration", "median over runs, 50 and 90 % of them", RED)
+    ax.plot(1 + at["iteration"], at["median"].iloc[0] / (1 + at["iteration"]), **ONE_OVER_T)
+    ax.set(xscale="log", yscale="log")
     ax.set_ylim(bottom=1e-6)  # a run that crosses the truth dips without meaning anything
-    return own[PLOTTED]
+    return own[[*PLOTTED, "iteration"]]
+
+
+def quantile_bands(ax: Axes, own: pd.DataFrame, x: str, label: str, colour: str, **style: Any) -> pd.DataFrame:
+    """Draw the median over runs with bands of the middle 50 and 90 % (x + 1 on iteration axes); returns the numbers."""
+    levels = {"low_90": 0.05, "low_50": 0.25, "median": 0.5, "high_50": 0.75, "high_90": 0.95}
+    found = own.groupby(x)["value"].quantile(list(levels.values())).unstack()
+    found.columns = list(levels)
+    found = found.reset_index()
+    at = found[x] + (x == "iteration")
+    for share, alpha in (("90", 0.12), ("50", 0.25)):
+        ends = found[f"low_{share}"], found[f"high_{share}"]
+        ax.fill_between(at, *ends, color=colour, alpha=alpha, linewidth=0)
+    ax.plot(at, found["median"], color=colour, label=label, **style)
+    return found
 
 
 def fig4_4(tables: Tables) -> Drawn:
-    """Fig. 4.4: the sizes of the devices of one run of Example 2."""
-    fig, axes = figure(1, 3, width=8.6, height=2.4)
+    """Fig. 4.4: the sizes of the devices of Example 2, from the thesis' 10 to 10,000, and those of the runs here."""
+    fig, axes = figure(1, 3, width=8.6, height=2.6)
     drawn = []
+    bins = np.geomspace(10, 10_001, 13)
     for ax, devices in zip(axes[0], SCENARIOS, strict=True):
-        sizes = tables[f"unbalanced_{devices}.data"].groupby("client").size()
-        bins = np.geomspace(sizes.min(), sizes.max() + 1, 12)
-        ax.hist(sizes, bins=bins, color=BLUE, edgecolor="white", linewidth=0.4)
+        stated = pd.Series(unbalanced_sizes(devices, 10, 10_000), name="samples")
+        run = tables[f"unbalanced_{devices}.data"].groupby("client").size().rename("samples")
+        ax.hist(stated, bins=bins, color=BLUE, edgecolor="white", linewidth=0.4, label="10 to 10,000")
+        ax.hist(run, bins=bins, histtype="step", color=RED, label=f"run here: {run.min()} to {run.max():,}")
         ax.set(xscale="log", xlabel="samples per device", title=f"K = {devices}")
-        drawn.append(sizes.rename("samples").reset_index().assign(devices=devices))
+        ax.legend(fontsize=7)
+        drawn += [
+            own.reset_index(drop=True).to_frame().assign(devices=devices, of=of)
+            for of, own in (("thesis", stated), ("run", run))
+        ]
     axes[0, 0].set_ylabel("devices")
     return fig, pd.concat(drawn, ignore_index=True)
 
@@ -151,7 +173,7 @@ def fig4_8(tables: Tables) -> Drawn:
     for label, variant, colour in (("as released", "published", BLUE), ("steps ten times as long", "more steps", RED)):
         own = errors[(errors["algorithm"] == "fgpr") & errors["setting"].str.startswith(f"{variant},")]
         own = own.assign(weight=own["setting"].str.rpartition("=", expand=True)[2].astype(float))
-        drawn.append(band(ax, own, "weight", label, colour, marker="o", markersize=3).assign(arm=label))
+        drawn.append(quantile_bands(ax, own, "weight", label, colour, marker="o", markersize=3).assign(arm=label))
     for setting, line in (("shared", "--"), ("separate", ":")):
         value = rows(errors, "a_rmse", algorithm="gp_maximum", setting=setting)["value"].median()
         ax.axhline(value, color="#000000", linewidth=1, linestyle=line, label=f"maximum likelihood, {setting}")
@@ -161,25 +183,43 @@ def fig4_8(tables: Tables) -> Drawn:
 
 
 def table4_1(tables: Tables) -> pd.DataFrame:
-    """Table 4.1 as measured on SARCOS: numbers sent by a device for one output, and how often."""
+    """Table 4.1, measured on SARCOS: numbers sent by a device for one output, and how often (Modular GP: counted)."""
     table = tables["sarcos"]
     devices = int(table["client"].max()) + 1
     outputs = rows(table, "a_rmse", **OVERALL)["group"].nunique()
-    lines = []
-    for label, algorithm, setting, inference, load in (
-        ("FGPR", "fgpr", "", "exact", "model parameters"),
-        ("DVI", "gp_distributed", "dvi", "approximate", "statistics of inducing points"),
-        ("DGP", "gp_distributed", "dgp", "approximate", "predictions at the test inputs"),
-        ("Separate", "gp_separate", "", "exact", "nothing"),
+    lines: list[tuple[Any, ...]] = []
+    for label, algorithm, setting, theory, inference, load in (
+        ("DVI", "gp_distributed", "dvi", "none", "approximate", "statistics of inducing points"),
+        ("DGP", "gp_distributed", "dgp", "none", "approximate", "predictions at the test inputs"),
+        ("FGPR", "fgpr", "", "Theorems 24, 29, 31", "exact", "model parameters"),
+        ("Separate", "gp_separate", "", "", "exact", "nothing"),
     ):
         sent = final(table, "uploaded", algorithm=algorithm, setting=setting)
         often = final(table, "exchanges", algorithm=algorithm, setting=setting)["value"]
         times = often.mean() if len(often) else float(sent["round"].max()) * (sent["value"].mean() > 0)
         total = sent["value"].mean() / devices / outputs
         counts = (round(times), round(total / max(1, times)), round(total))
-        lines.append((label, inference, load, *counts))
-    names = ["method", "inference", "what is sent", "exchanges", "numbers an exchange", "numbers in all"]
+        lines.append((label, theory, inference, load, *counts, "measured"))
+    sent = modular_numbers(INDUCING, INPUTS)
+    modular = "pseudo-targets, variational density, parameters, likelihood"
+    lines.insert(2, ("Modular GP", "none", "approximate", modular, 1, sent, sent, "counted"))
+    names = [
+        "method",
+        "theory",
+        "inference",
+        "what is sent",
+        "exchanges",
+        "numbers an exchange",
+        "numbers in all",
+        "how",
+    ]
     return pd.DataFrame(lines, columns=names)
+
+
+def modular_numbers(inducing: int, inputs: int) -> int:
+    """Numbers that a device of Modular GP sends, once: inducing inputs, pseudo-targets and the mean of the variational
+    density, the lower half of its covariance, a lengthscale per input, variance, noise and the bound (Table 4.1)."""
+    return inducing * inputs + 2 * inducing + inducing * (inducing + 1) // 2 + inputs + 3
 
 
 def table4_3(tables: Tables) -> pd.DataFrame:

@@ -1,9 +1,12 @@
 """Derived measures of FGPR, one number per run.
 
 - late_error: mean error over the last tenth of the rounds; error_left: late_error over the error at the start.
-- decay_exponent: log(e_0/e_t)/log(1 + t) at the first round t whose error e_t is within twice late_error (or the last):
-  1 if the error falls like 1/T down to its floor, more if it falls faster; none if it starts at its floor.
-- the same of θ₂ and of θ₁ alone, with _noise and _signal.
+- decay_exponent: minus the slope of log e over log(1 + T), T counting local steps, by least squares from the start to
+  the first round whose error is within twice late_error (or the last), so above the floor: 1 if the error falls like
+  1/T, more if it falls faster; none if it starts at its floor.
+- the same of θ₂ and of θ₁ alone, with _noise and _signal, and of the squared norm of the full gradient, with _gradient.
+- distance_left: squared distance of (θ₁, θ₂) from where maximum likelihood ends in the same run, over the last tenth of
+  the rounds, divided by that of the start: 0 if both end in the same place.
 - recovered_round: the first round from which the averaged test RMSE stays within a tenth of its last value.
 
 Of multi-fidelity modelling (thesis §4.6), FGPR's gain by sharing and by budget, and the explained variance:
@@ -23,6 +26,7 @@ import pandas as pd
 from fedrepro.evidence.tables import RUN, derived_rows, final, rows
 
 LATE = 0.1
+ERRORS = {"error": "", "error_noise": "_noise", "error_signal": "_signal", "gradient_norm": "_gradient"}
 MIN_ROUNDS = 5  # for a recovered_round
 #: gain → the better arm and the worse: (algorithm, setting)
 GAINS = {
@@ -40,21 +44,22 @@ def measure(table: pd.DataFrame) -> pd.DataFrame:
         for metric, value in (*_errors(frame), *_recovery(frame)):
             if math.isfinite(value):
                 found.setdefault(metric, []).append(dict(zip(RUN, run, strict=True), value=value, round=last))
-    return derived_rows([*found.items(), *multi_fidelity_measures(table)], table)
+    return derived_rows([*found.items(), *_distances(table), *multi_fidelity_measures(table)], table)
 
 
 def late_mean(values: np.ndarray) -> float:
     return float(values[-max(1, round(LATE * len(values))) :].mean())
 
 
-def decay_exponent(errors: np.ndarray) -> float:
-    """errors[t] of round t; NaN if the error starts at its floor."""
+def decay_exponent(errors: np.ndarray, iterations: np.ndarray) -> float:
+    """errors [n] after as many iterations [n]; NaN if the error starts at its floor."""
     floor = 2 * late_mean(errors)
     if errors[0] <= floor:
         return math.nan
     below = np.flatnonzero(errors <= floor)
-    t = int(below[0]) if len(below) else len(errors) - 1
-    return float(np.log(errors[0] / errors[t]) / np.log(1 + t))
+    last = int(below[0]) if len(below) else len(errors) - 1
+    slope, _ = np.polyfit(np.log1p(iterations[: last + 1]), np.log(errors[: last + 1]), 1)
+    return -float(slope)
 
 
 def recovered_round(errors: np.ndarray, rounds: np.ndarray, share: float = 0.1) -> float:
@@ -64,14 +69,32 @@ def recovered_round(errors: np.ndarray, rounds: np.ndarray, share: float = 0.1) 
 
 
 def _errors(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    for metric, suffix in (("error", ""), ("error_noise", "_noise"), ("error_signal", "_signal")):
-        errors = rows(frame, metric).sort_values("round")["value"].to_numpy()
+    steps = rows(frame, "iterations").set_index("round")["value"]
+    for metric, suffix in ERRORS.items():
+        own = rows(frame, metric).sort_values("round")
+        errors = own["value"].to_numpy()
         if not len(errors):
             continue
         yield f"late_error{suffix}", late_mean(errors)
-        if len(errors) > 1:
+        if len(errors) > 1 and np.isfinite(errors).all() and len(steps):
             yield f"error_left{suffix}", late_mean(errors) / errors[0]
-            yield f"decay_exponent{suffix}", decay_exponent(errors)
+            yield f"decay_exponent{suffix}", decay_exponent(errors, steps.loc[own["round"]].to_numpy())
+
+
+def _distances(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """distance_left of every run with rounds, if maximum likelihood was run on the same data."""
+    theta = table[table["metric"].isin(["theta_signal", "theta_noise"])]
+    wide = theta.pivot_table(index=[*RUN, "round"], columns="metric", values="value").reset_index()
+    ends = wide[wide["algorithm"] == "gp_maximum"].drop_duplicates("seed").set_index("seed")
+    found = []
+    for run, own in wide[wide["algorithm"] != "gp_maximum"].groupby(RUN, sort=False):
+        about = dict(zip(RUN, run, strict=True))
+        if about["seed"] not in ends.index or len(own) < 2:
+            continue
+        apart = sum((own[c] - ends.loc[about["seed"], c]) ** 2 for c in ("theta_signal", "theta_noise")).to_numpy()
+        found.append(about | {"value": late_mean(apart) / apart[0], "round": int(own["round"].max())})
+    if found:
+        yield "distance_left", pd.DataFrame(found)
 
 
 def _recovery(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:

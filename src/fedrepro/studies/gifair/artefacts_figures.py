@@ -6,13 +6,25 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy import stats
 
 from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, Drawn, figure
-from fedrepro.studies.gifair.artefacts_tables import GROUPS, TITLES, chosen_setting, colours, name, present
+from fedrepro.studies.gifair.artefacts_tables import (
+    GROUPS,
+    NONE_ADMISSIBLE,
+    TITLES,
+    chosen_setting,
+    colours,
+    name,
+    present,
+)
 from fedrepro.studies.gifair.measures import methods
 
+#: table with the printed accuracies of a federation's groups
+PRINTED_IN = {"femnist_3_groups": "2_4", "shakespeare_2": "2_6"}
 SHOWN_WRITERS, SHOWN_IMAGES = 6, 10
+FAR_BELOW = 10.0  # points: no method is left out for less
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -53,19 +65,44 @@ def figA_1(tables: Tables) -> Drawn:
 
 
 def _over_lambda(tables: Tables, data: str) -> Drawn:
-    fig, axes = figure(1, 2, width=7.6, height=2.8, sharey=True)
+    """Above, the groups' accuracies, with the printed ones of FedAvg (λ = 0) and of the tuned GIFAIR-FL (its λ is not
+    printed: on the right edge); below, their change from the same seed's at λ = 0, with 95 % intervals of its mean."""
+    fig, axes = figure(2, 2, width=7.6, height=2.5, sharex=True, sharey="row")
     drawn = []
-    for ax, method in zip(axes[0], ("gifair_global", "gifair_per"), strict=True):
+    for (above, below), method in zip(axes.T, ("gifair_global", "gifair_per"), strict=True):
         for group, colour in zip(GROUPS[data], COLOURS, strict=False):
             own = rows(tables[data], "group_accuracy", algorithm=method, group=group)
-            line = own.groupby("grid.fraction")["value"].agg(["mean", "min", "max"]).rename_axis("fraction")
-            ax.plot(line.index, line["mean"], "o-", color=colour, label=group, markersize=4)
-            ax.fill_between(line.index, line["min"], line["max"], color=colour, alpha=0.18, linewidth=0)
+            by_seed = own.pivot_table(index="grid.fraction", columns="seed", values="value").rename_axis("fraction")
+            line = by_seed.agg(["mean", "min", "max"], axis=1)
+            above.plot(line.index, line["mean"], "o-", color=colour, label=group, markersize=4)
+            above.fill_between(line.index, line["min"], line["max"], color=colour, alpha=0.18, linewidth=0)
+            for printed, place in (("fedavg", 0.0), (method, 1.0)):
+                number = tables.printed[f"t{PRINTED_IN[data]}_{printed}_{group}"]
+                above.plot(place, number.value, "*", color=colour, markersize=8, markerfacecolor="none", clip_on=False)
+            line = line.join(_change(by_seed))
+            if line["change"].notna().any():
+                below.errorbar(
+                    line.index, line["change"], line["half"], fmt="o-", color=colour, markersize=4, capsize=2
+                )
             drawn.append(line.reset_index().assign(method=method, group=group))
-        ax.set(title=name(method), xlabel="λ / λ_max")
-    axes[0, 0].set_ylabel("mean test accuracy\nof the group's devices, %")
+        above.set_title(name(method))
+        below.axhline(0, color="#777777", linewidth=0.8)
+        below.set_xlabel("λ / λ_max")
+    axes[0, 0].set_ylabel("accuracy of the\ngroup's devices, %")
+    axes[1, 0].set_ylabel("change from λ = 0,\nsame seed, points")
+    axes[0, 1].plot([], [], "*", color="#000000", markersize=8, markerfacecolor="none", label="printed")
     axes[0, 1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig, pd.concat(drawn, ignore_index=True)
+
+
+def _change(by_seed: pd.DataFrame) -> pd.DataFrame:
+    """By fraction: the mean change from λ = 0 of the same seed, and half its 95 % interval (none of one seed)."""
+    if 0 not in by_seed.index:
+        return pd.DataFrame({"change": np.nan, "half": np.nan}, index=by_seed.index)
+    change = by_seed - by_seed.loc[0]
+    seeds = change.count(axis=1)
+    half = change.std(axis=1, ddof=1) / np.sqrt(seeds) * stats.t.ppf(0.975, (seeds - 1).clip(lower=1))
+    return pd.DataFrame({"change": change.mean(axis=1), "half": half})
 
 
 def _panels(label: str) -> tuple[Figure, list[Axes]]:
@@ -80,6 +117,20 @@ def _panels(label: str) -> tuple[Figure, list[Axes]]:
     return fig, list(axes.flat)
 
 
+def _without_outliers(ax: Axes, lines: pd.DataFrame, low: str, high: str, who: str) -> None:
+    """Limits of the y axis from all lines but those far below the rest, which are named at its foot."""
+    if lines.empty:
+        return
+    middle = lines[low].median()
+    far = lines[high] < middle - max(6 * (lines[low] - middle).abs().median(), FAR_BELOW)
+    inside = lines[~far]
+    room = 0.06 * max(inside[high].max() - inside[low].min(), 1.0)
+    ax.set_ylim(inside[low].min() - room, inside[high].max() + room)
+    if far.any():
+        below = ", ".join(sorted({name(method) for method in lines.loc[far, who]}))
+        ax.annotate(f"below: {below}", (0.02, 0.02), xycoords="axes fraction", fontsize=6)
+
+
 def devices(tables: Tables) -> Drawn:
     """Accuracy over devices at the chosen settings: one box per method (quartiles; whiskers to 5 and 95 %)."""
     fig, axes = _panels("test accuracy of a device, %")
@@ -89,7 +140,9 @@ def devices(tables: Tables) -> Drawn:
         named, shown = methods(tables[data]), present(tables[data])
         each = final(named[named["client"] >= 0], "accuracy", split="test")
         for place, method in enumerate(shown):
-            setting = chosen_setting(tables[data], method)
+            if (setting := chosen_setting(tables[data], method)) == NONE_ADMISSIBLE:
+                ax.text(place, 0.02, "none admissible", rotation=90, fontsize=6, transform=ax.get_xaxis_transform())
+                continue
             values = 100 * rows(each, "accuracy", algorithm=method, setting=setting)["value"].to_numpy()
             line = {"color": colour[method], "linewidth": 1.2}
             style: dict[str, Any] = dict.fromkeys(("boxprops", "whiskerprops", "capprops", "medianprops"), line)
@@ -97,6 +150,7 @@ def devices(tables: Tables) -> Drawn:
             ax.plot(place, values.mean(), "D", color=colour[method], markersize=3.5)
             quantiles = {f"q{100 * q:02.0f}": np.quantile(values, q) for q in QUANTILES}
             drawn.append({"data": title, "method": method, "mean": values.mean(), **quantiles})
+        _without_outliers(ax, pd.DataFrame(drawn).query("data == @title"), "q05", "q95", "method")
         short = [name(method).replace("GIFAIR-FL-", "") for method in shown]
         ax.set_xticks(range(len(shown)), short, rotation=40, ha="right", fontsize=7)
     return fig, pd.DataFrame(drawn)
@@ -118,6 +172,7 @@ def tradeoff(tables: Tables) -> Drawn:
             inside = "none" if method in ("gifair_exact", "term_group") else colour[method]
             style: dict[str, Any] = {"s": 26, "marker": marker, "edgecolor": colour[method], "facecolor": inside}
             ax.scatter(mine["unfairness"], mine["accuracy"], label=name(method), **style)
+        _without_outliers(ax, points, "accuracy", "accuracy", "algorithm")
         best = points[points["front"]].sort_values("unfairness")
         ax.plot(best["unfairness"], best["accuracy"], color="#777777", linewidth=0.9, zorder=1)
         ax.set_xlabel("discrepancy of the groups, points" if data in GROUPS else "spread over devices, points")

@@ -10,7 +10,7 @@ import pandas as pd
 from fedrepro.core import parts
 from fedrepro.evidence.tables import Printed, Tables, rows
 from fedrepro.report.plotting import COLOURS
-from fedrepro.studies.gifair.measures import choose, largest_spread, smallest_spread
+from fedrepro.studies.gifair.measures import choose, largest_spread, largest_spread_of_any_deal, smallest_spread
 
 #: colours of the thesis' methods, in the order of its tables; other methods follow
 THESIS = dict(
@@ -38,8 +38,9 @@ TEST_SAMPLES = {"2_2": 100.0, "2_3": 0.2 * 226.83, "2_5": 0.2 * 29_908}
 CLASSES, HELD = 10, 5  # of FEMNIST-skewed, and of them on a device (§2.5.1)
 RUNS = 5  # of every printed number
 #: column of Tables 2.2, 2.3 and 2.5 → measure
-METRICS = {"mean": "accuracy", "spread": "spread", "only the test set": "sampling"}
-METRICS |= {"excess": "excess", "worst tenth of the devices": "worst_tenth"}
+METRICS = {"spread of the training loss": "loss_spread", "mean": "accuracy", "spread": "spread"}
+METRICS |= {"only the test set": "sampling", "excess": "excess", "worst tenth of the devices": "worst_tenth"}
+NONE_ADMISSIBLE = "no admissible setting"
 
 
 def printed_lines(printed: Mapping[str, Printed], table: str, columns: Sequence[str]) -> dict[str, tuple[Printed, ...]]:
@@ -48,10 +49,15 @@ def printed_lines(printed: Mapping[str, Printed], table: str, columns: Sequence[
     return {method: tuple(printed[f"t{table}_{method}_{column}"] for column in columns) for method in methods}
 
 
-def percent(values: pd.Series) -> str:
+def percent(values: pd.Series, digits: int = 1) -> str:
     """`79.2 ± 1.0`: mean and standard deviation over seeds."""
-    spread = f" ± {values.std(ddof=1):.1f}" if len(values) > 1 else ""
-    return f"{values.mean():.1f}{spread}" if len(values) else ""
+    spread = f" ± {values.std(ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{values.mean():.{digits}f}{spread}" if len(values) else ""
+
+
+def shown(metric: str, values: pd.Series) -> str:
+    """Losses have three digits, percentages one."""
+    return percent(values, 3 if metric.startswith("loss") else 1)
 
 
 def table2_1(tables: Tables) -> pd.DataFrame:
@@ -101,11 +107,12 @@ def _individual(tables: Tables, data: str, number: str = "") -> pd.DataFrame:
     for method in present(table):
         line = {"method": name(method)}
         if printed:
-            shown = [f"{n.value:.4g} ({n.spread:.3g})" for n in printed.get(method, ())] or ["", ""]
-            line |= {"mean, printed": shown[0], "spread, printed": shown[1]}
+            numbers = [f"{n.value:.4g} ({n.spread:.3g})" for n in printed.get(method, ())] or ["", ""]
+            line |= {"mean, printed": numbers[0], "spread, printed": numbers[1]}
         line["setting"] = chosen_setting(table, method)
-        found = {column: rows(table, f"chosen_{metric}", algorithm=method) for column, metric in METRICS.items()}
-        lines.append(line | {column: percent(own["value"]) for column, own in found.items()})
+        for column, metric in METRICS.items():
+            line[column] = shown(metric, rows(table, f"chosen_{metric}", algorithm=method)["value"])
+        lines.append(line)
     return pd.DataFrame(lines)
 
 
@@ -123,7 +130,8 @@ def _grouped(tables: Tables, data: str, number: str) -> pd.DataFrame:
         values = [mean.value for mean in means if mean]
         line["discrepancy, printed"] = f"{discrepancy.value:.2f}" if discrepancy else ""
         line["of the printed rows"] = f"{max(values) - min(values):.2f}" if values else ""
-        line["discrepancy"] = percent(rows(table, "chosen_discrepancy", algorithm=method)["value"])
+        for column, metric in (("discrepancy", "discrepancy"), ("penalty on the training loss", "loss_discrepancy")):
+            line[column] = shown(metric, rows(table, f"chosen_{metric}", algorithm=method)["value"])
         lines.append(line)
     return pd.DataFrame(lines)
 
@@ -187,13 +195,17 @@ def feasibility(tables: Tables) -> pd.DataFrame:
         for method, ((mean, _), (spread, sd)) in printed_lines(tables.printed, table, ("mean", "spread")).items():
             least = 100 * smallest_spread(mean / 100, samples)
             one_model = table == "2_2" and method not in ("ditto", "gifair_per")
-            most = 100 * largest_spread(mean / 100, samples, CLASSES, HELD) if one_model else np.inf
+            random, most = (
+                100 * largest(mean / 100, samples, CLASSES, HELD) if one_model else np.inf
+                for largest in (largest_spread, largest_spread_of_any_deal)
+            )
             allowed = 2 * sd / np.sqrt(RUNS)
             verdict = "below what the test set alone gives" if spread < least - allowed else "possible"
             verdict = "above what one model can have" if spread > most + allowed else verdict
             line = {"table": f"Table {table.replace('_', '.')}", "method": name(method), "mean": mean, "spread": spread}
             line |= {"test samples of a device": round(samples), "least spread": f"{least:.2f}"}
-            line |= {"most, one model": f"{most:.2f}" if one_model else "", "printed spread is": verdict}
+            line |= {"most, one model, random classes": f"{random:.2f}" if one_model else ""}
+            line |= {"most, one model, any deal": f"{most:.2f}" if one_model else "", "printed spread is": verdict}
             lines.append(line)
     return pd.DataFrame(lines)
 
@@ -205,7 +217,8 @@ def name(method: str) -> str:
 
 def present(*tables: pd.DataFrame) -> list[str]:
     """The methods with results in one of the tables, in the order in which they are shown."""
-    have = dict.fromkeys(method for table in tables for method in rows(table, "chosen_accuracy")["algorithm"].unique())
+    ends = (rows(table, "accuracy", split="derived") for table in tables)
+    have = dict.fromkeys(method for own in ends for method in own["algorithm"].unique())
     return [*(method for method in THESIS if method in have), *(method for method in have if method not in THESIS)]
 
 
@@ -218,5 +231,6 @@ def colours(methods: Sequence[str]) -> dict[str, str]:
 
 
 def chosen_setting(table: pd.DataFrame, method: str) -> str:
-    """The setting that the tuning rule chooses."""
-    return str(rows(table, "chosen_accuracy", algorithm=method)["setting"].iloc[0])
+    """The setting that the tuning rule chooses, or that none is admissible."""
+    chosen = rows(table, "chosen_accuracy", algorithm=method)["setting"]
+    return NONE_ADMISSIBLE if chosen.empty else str(chosen.iloc[0])

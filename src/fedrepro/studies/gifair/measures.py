@@ -1,5 +1,6 @@
-"""Fairness over devices and groups (thesis §2.5), in per cent: mean and spread of the accuracies, the spread due to the
-finite test set, accuracies of groups, the tuning rule, and the spreads that a mean allows.
+"""Fairness over devices and groups (thesis §2.5): the spread of the training loss, which the penalty acts on; in per
+cent, mean and spread of the accuracies, the spread due to the finite test set, and accuracies of groups; the tuning
+rule, and the spreads that a mean allows.
 
 Several methods share a job as its variants; here each gets its own name: rows of `global` with the setting `q_ffl,q=1`
 become derived rows of the algorithm `q_ffl` with the setting `q=1`.
@@ -16,7 +17,7 @@ from fedrepro.evidence.tables import RUN, derived_rows, final, rows
 
 #: "superior or similar to FedAvg": at most so many points below its mean accuracy; assumed: the thesis has no number
 SIMILAR = 1.0
-BASE = "fedavg"
+BASE, PERSONAL = "fedavg", "gifair_per"
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
@@ -51,6 +52,10 @@ def _runs(named: pd.DataFrame) -> Iterator[dict[str, Any]]:
         for split, prefix in (("validation", "validation_"), ("test", "")):
             for metric, group, value in fairness(own[own["split"] == split]):
                 yield line | {"metric": prefix + metric, "group": group, "value": 100 * value}
+    losses = final(named[named["client"] >= 0], "loss", split="train").drop(columns="group")
+    for run, own in losses.merge(devices.drop(columns="value"), on=device).groupby(RUN, sort=False):
+        line = dict(zip(RUN, run, strict=True)) | {"round": int(own["round"].max()), "group": ""}
+        yield from (line | {"metric": metric, "value": value} for metric, value in loss_fairness(own))
     for metric in ("bytes_down", "bytes_up", "lambda_max", "lambda"):
         yield from rows(named, metric)[[*RUN, "round", "group", "metric", "value"]].to_dict("records")
     by_run = rows(named, "rank_agreement").groupby(RUN, as_index=False)
@@ -81,6 +86,15 @@ def fairness(own: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
     yield "unfairness", "", unfairness
 
 
+def loss_fairness(own: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    """(metric, value) of one run, from its devices' `value` (training loss of the model in use) and `group`: the spread
+    over devices and, with groups, the penalty Σ_{i<j} |L_i − L_j| of (2.1)."""
+    yield "loss_spread", float(own["value"].std(ddof=0))
+    means = own.groupby("group")["value"].mean().to_numpy()
+    if len(means) > 1:
+        yield "loss_discrepancy", float(np.abs(means[:, None] - means[None]).sum() / 2)
+
+
 def sampling_variance(accuracy: np.ndarray, samples: np.ndarray) -> float:
     """The part of the variance over K devices that is due to their finite test sets: (1 − 1/K) times the mean of
     a_k(1 − a_k)/(n_k − 1), an unbiased estimate if the samples of a device are independent."""
@@ -94,7 +108,8 @@ def sampling_variance(accuracy: np.ndarray, samples: np.ndarray) -> float:
 def choose(runs: pd.DataFrame) -> pd.DataFrame:
     """All candidates of each method with their validation means over seeds, and the choice by the rule of §2.5.1:
     of the settings whose mean accuracy is superior or similar to FedAvg's, the one with the least spread (with groups:
-    discrepancy); if there is none, the most accurate. The thesis says "testing accuracy", here it is validation."""
+    discrepancy); if there is none, no setting is admissible and none is chosen. The thesis says "testing accuracy",
+    here it is validation. GIFAIR-FL-Per is not tuned to λ = 0, which is FedAvg whose devices keep their last models."""
     columns = ["algorithm", "setting", "accuracy", "unfairness", "similar", "chosen"]
     wanted = runs[runs["metric"].isin(["validation_accuracy", "validation_unfairness"])]
     if wanted.empty:
@@ -104,10 +119,9 @@ def choose(runs: pd.DataFrame) -> pd.DataFrame:
     base = wide.loc[wide["algorithm"] == BASE, "accuracy"].max()
     wide["similar"] = wide["accuracy"] >= base - SIMILAR if np.isfinite(base) else True
     wide["chosen"] = False
-    for _, own in wide.groupby("algorithm"):
-        similar = own[own["similar"]]
-        best = own["accuracy"].idxmax() if similar.empty else similar["unfairness"].idxmin()
-        wide.loc[best, "chosen"] = True
+    is_fedavg = (wide["algorithm"] == PERSONAL) & (wide["setting"] == "fraction=0")
+    for _, own in wide[wide["similar"] & ~is_fedavg].groupby("algorithm"):
+        wide.loc[own["unfairness"].idxmin(), "chosen"] = True
     return wide[columns]
 
 
@@ -117,7 +131,8 @@ def smallest_spread(mean: float, samples: float) -> float:
 
 
 def largest_spread(mean: float, samples: float, classes: int, held: int) -> float:
-    """The largest spread of one model on devices that only differ in their `held` of `classes` classes, in equal parts.
+    """The largest spread of one model on devices that only differ in their `held` of `classes` classes, in equal parts,
+    where these are random subsets.
 
     With class accuracies of mean a and variance v ≤ a(1 − a), a device's expected accuracy varies by
     v/held · (classes − held)/(classes − 1), a sample of that size without replacement, and its finite test set adds
@@ -125,3 +140,14 @@ def largest_spread(mean: float, samples: float, classes: int, held: int) -> floa
     """
     between = (classes - held) / (held * (classes - 1))
     return math.sqrt(mean * (1 - mean) * max(between, 1 / samples))
+
+
+def largest_spread_of_any_deal(mean: float, samples: float, classes: int, held: int) -> float:
+    """The same bound however the classes are dealt, each to equally many devices.
+
+    A device's expected accuracy is at most 1 and, as the other classes have at most 1 each, at least
+    m = (classes · a − (classes − held))/held. Numbers in [m, 1] with mean a have a variance of at most (1 − a)(a − m)
+    (Bhatia, Davis), which complementary halves reach. The finite test set adds at most a(1 − a)/n.
+    """
+    least = max(0.0, (classes * mean - (classes - held)) / held)
+    return math.sqrt((1 - mean) * (mean - least) + mean * (1 - mean) / samples)

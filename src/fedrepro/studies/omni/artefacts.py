@@ -1,24 +1,35 @@
-"""Omni-Fedge (paper 001): the table of sample sizes, Fig. 1, the weights ω over rounds, and rounds to an accuracy."""
+"""Omni-Fedge (paper 001): the table of sample sizes, Fig. 1, the steps that were tried, the weights ω over rounds, and
+rounds to an accuracy."""
+
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 
-from fedrepro.evidence.tables import Tables, final, rows
+from fedrepro.evidence.intervals import Sample
+from fedrepro.evidence.tables import RUN, Tables, final, rows
 from fedrepro.report.plotting import COLOURS, Drawn, band, figure
-from fedrepro.studies.omni.measures import ACCURACIES, square
+from fedrepro.studies.omni.measures import TARGETS, square
 
 SETTINGS = {"mnist_iid": "MNIST, i.i.d.", "mnist_noniid": "MNIST, non-i.i.d."}
 SETTINGS |= {"fmnist_iid": "F-MNIST, i.i.d.", "fmnist_noniid": "F-MNIST, non-i.i.d."}
 #: algorithm → (name, colour, line)
 METHODS = {
     "omni_fedge": ("Omni-Fedge, as written", COLOURS[0], "-"),
+    "omni_fedge_even": ("the same, weights made equal", COLOURS[3], "-"),
     "omni_fedge_ones": ("ω = 1", COLOURS[5], "-"),
     "omni_fedge_authors": ("Omni-Fedge, authors' code", COLOURS[0], (0, (4, 2))),
     "fedsgd": ("FedSGD", COLOURS[1], "-"),
-    "fedsgd_scaled": ("FedSGD, Omni-Fedge's step length", COLOURS[4], "-"),
     "fedsgd_authors": ("FedSGD, authors' code", COLOURS[1], (0, (4, 2))),
 }
-LOCAL = ("local training, at its end", COLOURS[2])
+#: experiment → its methods, of which only the end is drawn: their rounds are not those of the others
+ENDS = {
+    "local": {"local": ("local training", COLOURS[2]), "local_authors": ("local training, authors' code", COLOURS[2])},
+    "baselines": {"fedavg": ("FedAvg", COLOURS[4]), "fedper": ("FedPer", COLOURS[6]), "fedrep": ("FedRep", COLOURS[7])},
+}
+GAP = 0.045  # from one end point to the next, as a share of the rounds
 
 
 def table1(tables: Tables) -> pd.DataFrame:
@@ -28,81 +39,162 @@ def table1(tables: Tables) -> pd.DataFrame:
         line: dict[str, object] = {"data": title}
         for split in ("train", "test"):
             asked = int(tables.printed[f"{name}_{split}"].value)
-            sizes = rows(tables[name], "samples", split=split, algorithm="omni_fedge", round=0)["value"]
+            sizes = rows(tables[name], "samples", split=split, algorithm="omni_fedge_authors", round=0)["value"]
             line |= {f"{split}, printed": asked, f"{split}, ours (mean)": round(float(sizes.mean()), 1)}
             line[f"{split}, ours (range)"] = f"{sizes.min():.0f}–{sizes.max():.0f}"
         lines.append(line)
     return pd.DataFrame(lines)
 
 
+def chosen(table: pd.DataFrame, algorithm: str) -> pd.DataFrame:
+    """The rows of an algorithm's runs with the step chosen on validation data."""
+    runs = rows(table, "chosen_test_accuracy", algorithm=algorithm)[RUN]
+    return table.merge(runs, on=RUN)
+
+
 def fig1(tables: Tables) -> Drawn:
-    """Fig. 1: average accuracy of the nodes over rounds, training and test, four settings."""
-    fig, axes = figure(2, 4, width=11.0, height=2.5, sharex=True, sharey="col")
+    """Fig. 1: average accuracy of the nodes over rounds, training and test, four settings; end points beside them."""
+    fig, axes = figure(2, 4, width=11.0, height=2.7, sharex="col", sharey="col")
     drawn = []
     for column, (name, title) in enumerate(SETTINGS.items()):
         for ax, split in zip(axes[:, column], ("train", "test"), strict=True):
+            about = {"data": title, "split": split}
+            ends = []
             for algorithm, (label, colour, style) in METHODS.items():
-                curve = rows(tables[name], "accuracy", split=split, client=-1, algorithm=algorithm)
+                curve = rows(chosen(tables[name], algorithm), "accuracy", split=split, client=-1)
+                if curve.empty:
+                    continue
                 summary = band(ax, curve, "round", label=label, colour=colour, linestyle=style)
-                drawn.append(summary.assign(data=title, split=split, method=label))
-            local = final(tables[f"{name}_local"], "accuracy", split=split, client=-1)
-            ax.axhline(local["value"].median(), color=LOCAL[1], linewidth=1.2, linestyle=":", label=LOCAL[0])
-            ends = local["value"].agg(median="median", low="min", high="max").to_frame().T
-            drawn.append(ends.assign(round=int(local["round"].max()), data=title, split=split, method=LOCAL[0]))
+                drawn.append(summary.assign(**about, method=label, shown="curve"))
+                ends.append((label, colour, style == "-", final(curve, "accuracy")["value"]))
+            last = int(rows(tables[name], "accuracy", split=split)["round"].max())
+            for more, arms in ENDS.items():
+                for algorithm, (label, colour) in arms.items():
+                    curve = rows(chosen(tables[f"{name}_{more}"], algorithm), "accuracy", split=split, client=-1)
+                    ends.append((label, colour, "authors" not in label, final(curve, "accuracy")["value"]))
+            drawn += [line.assign(**about) for line in _end_points(ax, ends, last)]
         axes[0, column].set_title(title)
         axes[1, column].set_xlabel("round")
     for ax, split in zip(axes[:, 0], ("train", "test"), strict=True):
         ax.set_ylabel(f"{split} accuracy")
-    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    handles = dict(zip(*reversed(axes[0, 1].get_legend_handles_labels()), strict=True))
+    fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
     return fig, pd.concat(drawn, ignore_index=True)
 
 
+def _end_points(ax: Axes, ends: list[tuple[str, str, bool, pd.Series]], last: int) -> Iterator[pd.DataFrame]:
+    """Draw the ends of runs beside their curves: mean and 95 % interval over seeds; hollow for the authors' code."""
+    for place, (label, colour, full, values) in enumerate(ends, start=1):
+        found = Sample.of(values.to_numpy())
+        low, high = (found.mean if np.isnan(end) else end for end in (found.low, found.high))  # one seed: no interval
+        x, known = last * (1 + GAP * place), label in ax.get_legend_handles_labels()[1]
+        ax.errorbar(
+            x,
+            found.mean,
+            [[found.mean - low], [high - found.mean]],
+            fmt="o",
+            markersize=3.5,
+            linewidth=1,
+            color=colour,
+            markerfacecolor=colour if full else "white",
+            label=None if known else label,
+        )
+        line = {"round": last, "mean": found.mean, "low": low, "high": high, "method": label, "shown": "end"}
+        yield pd.DataFrame([line])
+    ax.axvline(last * (1 + GAP / 2), color="#bbbbbb", linewidth=0.6)
+
+
+def steps(tables: Tables) -> pd.DataFrame:
+    """Every step that was tried: accuracy at the end (mean over seeds), how often chosen, how often diverged."""
+    lines = []
+    for name, title in SETTINGS.items():
+        sources = {name: METHODS} | {f"{name}_{more}": arms for more, arms in ENDS.items()}
+        for experiment, arms in sources.items():
+            table = tables[experiment]
+            for algorithm, (label, *_) in arms.items():
+                runs = table[table["algorithm"] == algorithm].groupby("setting", sort=False)
+                for setting, own in runs if runs.ngroups > 1 else ():
+                    sound = own[~own["diverged"]]
+                    ends = {
+                        split: final(sound, "accuracy", split=split, client=-1)["value"].mean()
+                        for split in ("validation", "test")
+                    }
+                    best, seeds = rows(own, "chosen_test_accuracy")["seed"].nunique(), own["seed"].nunique()
+                    lost = own.loc[own["diverged"], "seed"].nunique()
+                    line = {"data": title, "method": label, "step": setting.removeprefix("lr=")}
+                    shown = {
+                        f"{split} accuracy": "" if np.isnan(v) else f"{100 * v:.1f} %" for split, v in ends.items()
+                    }
+                    lines.append(line | shown | {"chosen": f"{best} of {seeds}", "diverged": f"{lost} of {seeds}"})
+    return pd.DataFrame(lines)
+
+
 def weights(tables: Tables) -> Drawn:
-    """ω_ij (head of node i, data of node j) of the paper's mode over rounds, next to the overlap of the labels."""
-    fig, axes = figure(len(SETTINGS), 4, width=8.4, height=1.9)
-    drawn = []
-    for line, (name, title) in zip(axes, SETTINGS.items(), strict=True):
+    """ω_ij (head of node i, data of node j) of the paper's mode over rounds, next to the overlap of the labels. A cell
+    without a finite weight, or of a run that diverged, is blank."""
+    fig, axes = figure(len(SETTINGS), 4, width=8.8, height=1.9)
+    shown: list[tuple[str, str, np.ndarray]] = []
+    for name, title in SETTINGS.items():
         table = tables[name]
-        table = table[(table["algorithm"] == "omni_fedge") & (table["seed"] == table["seed"].min())]
-        omega = rows(table, "omega")
+        first = table[(table["algorithm"] == "omni_fedge") & (table["seed"] == table["seed"].min())]
+        best = chosen(first, "omni_fedge")
+        own = first[first["setting"] == first["setting"].iloc[0]] if best.empty else best
+        omega = rows(own, "omega")
+        omega = omega.assign(value=omega["value"].where(~omega["diverged"]))
         part = omega["round"] / omega["round"].max()
-        early = omega[part <= 0.1] if (part <= 0.1).any() else omega[omega["round"] == 1]
-        panels = {"overlap of labels": rows(table, "overlap", round=0), "ω, first tenth": early}
+        early = omega[part <= 0.1] if (part <= 0.1).any() else omega[omega["round"] == omega["round"].min()]
+        panels = {"overlap of labels": rows(own, "overlap", round=0), "ω, first tenth": early}
         panels |= {"ω, middle": omega[(part > 0.4) & (part <= 0.6)], "ω, last fifth": omega[part > 0.8]}
-        for ax, (label, mine) in zip(line, panels.items(), strict=True):
-            matrix = square(mine)
-            relative = matrix / matrix.mean(axis=1, keepdims=True)
-            spread = max(0.05, np.abs(relative - 1).max())
-            ax.imshow(relative, cmap="PuOr_r", vmin=1 - spread, vmax=1 + spread)
-            for (i, j), value in np.ndenumerate(matrix):
-                colour = "white" if abs(relative[i, j] - 1) > 0.6 * spread else "black"  # on dark and light cells
-                shown = f"{value:.2g}" if 0.01 <= value < 1000 else f"{value:.0e}"  # room for five characters
-                ax.text(j, i, shown, ha="center", va="center", fontsize=6.5, color=colour)
-                drawn.append({"i": i, "j": j, "value": value, "data": title, "panel": label})
-            ax.set(xticks=range(len(matrix)), yticks=range(len(matrix)))
-            ax.grid(visible=False)
-            ax.tick_params(labelsize=6.5, length=0)
+        nodes = int(rows(own, "overlap")["client"].max()) + 1
+        for label, mine in panels.items():
+            matrix = np.full((nodes, nodes), np.nan) if mine["value"].isna().all() else square(mine)
+            shown.append((title, label, matrix))
+    sizes = np.concatenate([m.ravel() for _, label, m in shown if label.startswith("ω")])
+    sizes = sizes[np.isfinite(sizes)]
+    norm = LogNorm(*(np.quantile(sizes, (0, 1)) if len(sizes) else (0.1, 10.0)))
+    drawn, images = [], {}
+    for ax, (title, label, matrix) in zip(axes.flat, shown, strict=True):
+        weight = label.startswith("ω")
+        images[weight] = ax.imshow(
+            matrix, cmap="viridis" if weight else "Greys", norm=norm if weight else None, **({} if weight else LABELS)
+        )
+        for (i, j), value in np.ndenumerate(matrix):
+            drawn.append({"i": i, "j": j, "value": value, "data": title, "panel": label})
+            if np.isfinite(value):
+                dark = norm(value) < 0.6 if weight else value > 0.6
+                text = f"{value:.2g}" if 0.01 <= value < 1000 else f"{value:.0e}"  # room for five characters
+                ax.text(j, i, text, ha="center", va="center", fontsize=6.5, color="white" if dark else "black")
+        ax.set(xticks=range(len(matrix)), yticks=range(len(matrix)))
+        ax.grid(visible=False)
+        ax.tick_params(labelsize=6.5, length=0)
+    for line, title in zip(axes, SETTINGS.values(), strict=True):
         line[0].set_ylabel(f"{title}\nnode i")
-    for above, below, label in zip(axes[0], axes[-1], panels, strict=True):
+    for above, below, (_, label, _) in zip(axes[0], axes[-1], shown, strict=False):
         above.set_title(label)
         below.set_xlabel("data of node j")
+    fig.colorbar(images[True], ax=axes[:, 1:], label="ω", shrink=0.5)
     return fig, pd.DataFrame(drawn)
+
+
+LABELS = {"vmin": 0.0, "vmax": 1.0}  # of the overlap of two nodes' labels
 
 
 def rounds_to_accuracy(tables: Tables) -> pd.DataFrame:
     """Rounds until the nodes' average test accuracy reaches 80, 85, 90 %: median over seeds, and how many reach it."""
     lines = []
     for name, title in SETTINGS.items():
-        table = tables[name]
-        last = int(rows(table, "accuracy", split="test")["round"].max())
+        last = int(rows(tables[name], "accuracy", split="test")["round"].max())
         for algorithm, (label, *_) in METHODS.items():
+            table = chosen(tables[name], algorithm)
+            if table.empty:
+                continue
             line: dict[str, object] = {"data": title, "method": label}
-            for percent in ACCURACIES:
-                found = rows(table, f"rounds_to_{percent}", algorithm=algorithm)["value"]
+            for metric, target in TARGETS.items():
+                found = rows(table, metric)["value"]
                 reached = int((found <= last).sum())
                 shown = f"{found.median():.0f}" if reached * 2 > len(found) else f"more than {last}"
-                line[f"{percent} %"] = f"{shown} ({reached} of {len(found)} seeds)"
-            end = final(table, "accuracy", split="test", client=-1, algorithm=algorithm)["value"]
+                line[f"{target:.0%}".replace("%", " %")] = f"{shown} ({reached} of {len(found)} seeds)"
+            end = rows(table, "test_accuracy")["value"]
             line["accuracy at the end"] = f"{100 * end.mean():.1f} ± {100 * end.std():.1f} %"
             lines.append(line)
     return pd.DataFrame(lines)

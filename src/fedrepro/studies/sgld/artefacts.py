@@ -1,44 +1,49 @@
 """Federated SGLD (ICLR 2021 submission): Fig. 6, and what the paper promises, proves or leaves open."""
 
+import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, band, figure, log_axis
 from fedrepro.studies.sgld.measures import DELTA
 
 BLUE, RED, GREEN = COLOURS[:3]  # the paper: baseline blue, ours red
-#: label, arm to subtract, algorithm, its setting, its setting for the network (None: not run), colour, line
-Arm = tuple[str, str, str, str, str | None, str, str]
+#: label, arms to subtract, algorithm, its setting, its setting for the network (None: not run), colour, line
+Arm = tuple[str, tuple[str, ...], str, str, str | None, str, str]
 
 
 def fig6_low(tables: Tables) -> Drawn:
     """Fig. 6, upper: training loss of low noise and of FedPD, and the difference to FedPD seed by seed."""
     arms: list[Arm] = [
-        ("FedPD", "", "fedpd", "server start", "", BLUE, "-"),
-        ("FedPD, own start", "", "fedpd", "own start", None, BLUE, ":"),
-        ("SGLD, Algorithm 2", "FedPD", "fed_sgld", "decreasing", "low decreasing", RED, "-"),
-        ("SGLD, fixed steps", "FedPD", "fed_sgld", "fixed", "low fixed", GREEN, "--"),
+        ("FedPD", (), "fedpd", "server start", "", BLUE, "-"),
+        ("FedPD, own start", (), "fedpd", "own start", None, BLUE, ":"),
+        ("SGLD, Algorithm 2", ("FedPD",), "fed_sgld", "decreasing", "low decreasing", RED, "-"),
+        ("SGLD, fixed steps", ("FedPD",), "fed_sgld", "fixed", "low fixed", GREEN, "--"),
     ]
     return _fig6(tables["low"], tables["mlp"], arms)
 
 
 def fig6_high(tables: Tables) -> Drawn:
-    """Fig. 6, lower: training loss of high noise, with and without averaging; the difference at equal steps."""
+    """Fig. 6, lower: training loss of high noise, with and without averaging; the differences of the paper's own
+    comparison (Algorithm 2 against fixed steps) and at equal steps."""
+    fixed, falling = "noise, fixed steps", "noise, decreasing steps"
     arms: list[Arm] = [
-        ("noise, decreasing steps", "", "fedpd_noisy", "decreasing", "high decreasing", BLUE, "-"),
-        ("SGLD, Algorithm 2", "noise, decreasing steps", "fed_sgld", "decreasing", "high decreasing", RED, "-"),
-        ("noise, fixed steps", "", "fedpd_noisy", "fixed", "high fixed", BLUE, "--"),
-        ("SGLD, fixed steps", "noise, fixed steps", "fed_sgld", "fixed", "high fixed", GREEN, "--"),
+        (falling, (), "fedpd_noisy", "decreasing", "high decreasing", BLUE, "-"),
+        (fixed, (), "fedpd_noisy", "fixed", "high fixed", BLUE, "--"),
+        ("SGLD, Algorithm 2", (fixed, falling), "fed_sgld", "decreasing", "high decreasing", RED, "-"),
+        ("SGLD, fixed steps", (fixed,), "fed_sgld", "fixed", "high fixed", GREEN, "--"),
     ]
     return _fig6(tables["high"], tables["mlp"], arms)
 
 
 def _fig6(softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm]) -> Drawn:
-    """Losses above, differences to another arm below, for two steps of softmax regression and the network."""
+    """Losses above, differences to other arms below, for two steps of softmax regression and the network. Lines are
+    medians over seeds, bands the middle half."""
     panels = [(f"softmax, η = {lr}", softmax, {arm: f"{arm[3]},lr={lr}" for arm in arms}) for lr in (0.05, 0.01)]
     panels.append(("network, η = 0.05", network, {arm: arm[4] for arm in arms if arm[4] is not None}))
-    fig, axes = figure(2, 3, width=9.4, height=2.6, sharex=True)
+    fig, axes = figure(2, 3, width=9.4, height=2.7, sharex=True)
     summaries = []
     for (upper, lower), (title, table, settings) in zip(axes.T, panels, strict=True):
         losses = rows(table, "loss", split="train", client=-1)
@@ -47,13 +52,13 @@ def _fig6(softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm]) -> Draw
             for arm, setting in settings.items()
         }
         reach = 1e-9  # of the differences, without the spikes of the first rounds
-        for label, other, _, _, _, colour, line in settings:
-            summary = band(upper, curves[label], "round", label, colour, linestyle=line)
+        for label, others, _, _, _, colour, line in settings:
+            summary = _middle_half(upper, curves[label], label, colour, line)
             summaries.append(summary.assign(panel=title, arm=label, shown="loss"))
-            if other:
+            for other, look in zip(others, ((colour, line), (COLOURS[4], "-.")), strict=False):
                 gap = curves[label].merge(curves[other], on=["seed", "round"], suffixes=("", "_other"))
                 gap = gap.assign(value=gap["value"] - gap["value_other"])
-                summary = band(lower, gap, "round", label, colour, linestyle=line)
+                summary = _middle_half(lower, gap, f"{label} − {other}", *look)
                 summaries.append(summary.assign(panel=title, arm=f"{label} − {other}", shown="difference"))
                 late = summary[summary["round"] > summary["round"].max() / 4]
                 reach = max(reach, late["high"].max(), -late["low"].min())
@@ -64,7 +69,17 @@ def _fig6(softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm]) -> Draw
     axes[0, 0].set_ylabel("training loss")
     axes[1, 0].set_ylabel("less the baseline's\n(below 0: better)")
     axes[0, 0].legend(loc="upper right", fontsize=7)
+    fig.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=7)
     return fig, pd.concat(summaries, ignore_index=True)
+
+
+def _middle_half(ax: Axes, curves: pd.DataFrame, label: str, colour: str, line: str) -> pd.DataFrame:
+    """Draw the median over seeds and a faint band of their middle half."""
+    quartiles = curves.groupby("round")["value"].quantile([0.25, 0.5, 0.75]).unstack()
+    quartiles.columns = pd.Index(["low", "median", "high"])
+    ax.plot(quartiles.index, quartiles["median"], color=colour, linestyle=line, label=label)
+    ax.fill_between(quartiles.index, quartiles["low"], quartiles["high"], color=colour, alpha=0.12, linewidth=0)
+    return quartiles.reset_index()
 
 
 def smoothness(tables: Tables) -> Drawn:
@@ -86,22 +101,25 @@ def smoothness(tables: Tables) -> Drawn:
             ax.scatter(middle, [arms.index(a) + shift for a in middle.index], marker="|", s=130, color=colour)
         ax.set(yticks=range(len(arms)), yticklabels=arms, xlabel="roughness of the training loss", title=title)
         ax.invert_yaxis()
-        log_axis(ax, "x")
+        ax.set_xscale("log")  # powers of ten only: more labels overlap
+        ax.xaxis.set_minor_formatter(NullFormatter())
     axes[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 0.18))
     return fig, drawn
 
 
 def sensitivity(tables: Tables) -> Drawn:
-    """Late training loss and test accuracy over each of the open settings, with the others fixed."""
+    """Late training loss and test accuracy over each of the open settings, with the others fixed; over the rounds T
+    those of the base run at that round."""
     panels = {
         "averaging weight σ": {"0": "average 0", "0.5": "average 50", "0.9": "base", "0.99": "average 99"},
         "clip norm C": {"1": "clip 1", "3": "clip 3", "10": "base", "30": "clip 30"},
         "burn-in Q₀": {"0": "no burn in", "Q/2": "base", "4Q/5": "long burn in"},
         "steps of a round": {"Q/5": "fifth of the steps", "Q/2": "half of the steps", "Q": "base"},
+        "penalty γ": {"0.3": "gamma 03", "1": "base", "3": "gamma 3", "10": "gamma 10"},
     }
-    fig, axes = figure(2, 4, width=9.4, height=2.1, sharey="row", sharex="col")
-    summaries = []
-    for (upper, lower), (label, settings) in zip(axes.T, panels.items(), strict=True):
+    fig, axes = figure(2, 6, width=11.0, height=2.1, sharey="row", sharex="col")
+    summaries = [_over_rounds(axes[:, 5], tables["sensitivity"])]
+    for (upper, lower), (label, settings) in zip(axes.T, panels.items(), strict=False):
         places = {setting: x for x, setting in enumerate(settings.values())}
         for ax, metric, split, colour in ((upper, "late_loss", "derived", RED), (lower, "accuracy", "test", BLUE)):
             own = final(tables["sensitivity"], metric, split=split)
@@ -113,6 +131,89 @@ def sensitivity(tables: Tables) -> Drawn:
     axes[0, 0].set_ylabel("late training loss")
     axes[1, 0].set_ylabel("test accuracy")
     return fig, pd.concat(summaries, ignore_index=True)
+
+
+def _over_rounds(column: np.ndarray, table: pd.DataFrame) -> pd.DataFrame:
+    """Training loss and test accuracy of the base run over its rounds T, in two axes; returns the drawn numbers."""
+    summaries = []
+    for ax, metric, split, colour in ((column[0], "loss", "train", RED), (column[1], "accuracy", "test", BLUE)):
+        own = rows(table, metric, split=split, setting="base", client=-1)
+        summary = band(ax, own[own["round"] > 0], "round", colour=colour)
+        summaries.append(summary.rename(columns={"round": "x"}).assign(setting="rounds T", metric=metric))
+    log_axis(column[0], "y")
+    column[1].set(xlabel="rounds T")
+    return pd.concat(summaries, ignore_index=True)
+
+
+def _account(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per run: β, C, ε of the median node, test accuracy, the attack's area and advantage, the bound on it."""
+    ends = {
+        metric: final(table, metric, **({"split": "test"} if metric == "accuracy" else {})).set_index(
+            ["setting", "seed"]
+        )
+        for metric in ("accuracy", "epsilon_median_node", "attack_area", "attack_advantage", "attack_bound")
+    }
+    runs = pd.DataFrame({metric: own["value"] for metric, own in ends.items()}).reset_index()
+    settings = runs["setting"].str.extract(r"beta=([^,]+)(?:,clip=(.+))?").astype(float)
+    return runs.assign(beta=settings[0], clip=settings[1])
+
+
+def attack(tables: Tables) -> Drawn:
+    """Accuracy beside ε, and a loss-threshold attack beside ε, for the whole gradient clipped and each record's."""
+    both = [("whole gradient clipped, C = 10", _account(tables["privacy"]), BLUE)]
+    each = _account(tables["privacy_records"])
+    both += [
+        (f"each record clipped, C = {c:g}", own, k)
+        for k, (c, own) in zip((RED, GREEN), each.groupby("clip"), strict=True)
+    ]
+    fig, axes = figure(1, 2, width=9.0, height=3.0)
+    for label, own, colour in both:
+        middle = own.groupby("beta").median(numeric_only=True)
+        for ax, metric in zip(axes[0], ("accuracy", "attack_area"), strict=True):
+            ax.scatter(own["epsilon_median_node"], own[metric], s=8, color=colour, alpha=0.45, linewidth=0)
+            ax.plot(middle["epsilon_median_node"], middle[metric], color=colour, label=label, linewidth=1.2)
+    for ax in axes[0]:
+        ax.axvline(10, **PUBLISHED)
+        ax.set(xscale="log", xlabel=f"ε of the median node (δ = {DELTA:g})")
+    axes[0, 0].set_ylabel("test accuracy")
+    axes[0, 1].set_ylabel("area under the attack's curve")
+    axes[0, 1].axhline(0.5, color="#999999", linewidth=0.8)
+    axes[0, 0].legend(fontsize=7)
+    return fig, pd.concat([own.assign(method=label) for label, own, _ in both], ignore_index=True)
+
+
+def quadratics(tables: Tables) -> Drawn:
+    """Slacks of Theorems 4.1 and 4.2, and the error of Theorem 5.1 over ε."""
+    settings = tables["quadratics"]["setting"].str.extract(r"(\w+),separation=(.+)")
+    table = tables["quadratics"].assign(gamma=settings[0], separation=settings[1].astype(float))
+    names = {
+        ("bound41_slack", "usual"): "4.1, with its constant",
+        ("bound41_literal", "usual"): "4.1, as stated, γ = 1",
+        ("bound41_literal", "stiff"): "4.1, as stated, γ = 20",
+        ("bound42_slack", "usual"): "4.2, random duals",
+        ("bound42_same_hessians", "usual"): "4.2, equal Hessians",
+        ("bound42_closed_gap", "usual"): "4.2, gradients' gap closed",
+        ("bound42_both", "usual"): "4.2, both",
+    }
+    bounds = table[table["separation"] == table["separation"].min()]  # they do not depend on ε
+    places = [pair in names for pair in zip(bounds["metric"], bounds["gamma"], strict=True)]
+    bounds = bounds[places]
+    order = [list(names).index(pair) for pair in zip(bounds["metric"], bounds["gamma"], strict=True)]
+    fig, axes = figure(1, 2, width=9.0, height=2.9)
+    ax = axes[0, 0]
+    ax.scatter(bounds["value"], order, s=14, color=BLUE, linewidth=0, alpha=0.7)
+    ax.axvline(0, color="#999999", linewidth=0.8)
+    ax.set(yticks=range(len(names)), yticklabels=list(names.values()), xlabel="slack (negative: the bound fails)")
+    ax.set_xscale("symlog", linthresh=1.0)
+    reach = 2 * max(10.0, bounds["value"].max())
+    ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(-reach, reach))
+    errors = table[table["metric"].isin(["homogenisation_error", "homogenisation_bias"]) & (table["gamma"] == "usual")]
+    labels = {"homogenisation_error": "root mean square", "homogenisation_bias": "of the mean"}
+    for colour, (metric, label) in zip((RED, BLUE), labels.items(), strict=True):
+        band(axes[0, 1], rows(errors, metric), "separation", label, colour, marker="o", markersize=3)
+    axes[0, 1].set(xscale="log", yscale="log", xlabel="ε, fast over slow time", ylabel="relative error, Theorem 5.1")
+    axes[0, 1].legend()
+    return fig, pd.concat([bounds, errors])[["setting", "seed", "metric", "value"]].reset_index(drop=True)
 
 
 def privacy(tables: Tables) -> Drawn:

@@ -4,7 +4,9 @@
 - generalisation_gap: the same of the test loss, minus late_loss.
 - roughness: of the training loss over the last two thirds of the rounds (fedrepro.core.metrics).
 - epsilon_smallest_node, …_median_node, …_largest_node: ε(δ) after the run, for the nodes with least, median and most
-  data; epsilon_each_record: for the median node, if each record's gradient were clipped instead.
+  data; epsilon_each_record: for the median node, if each record's gradient were (or is, `clip_each`) clipped instead.
+- attack_bound: the largest advantage of any attack on a record of the median node that ε and δ leave,
+  (e^ε − 1 + 2δ)/(e^ε + 1) (Humphries et al. 2020).
 - contraction_first, contraction_second: −log of the factor per round by which the distance of coupled runs changes,
   over the first and the second half of the run; distance_left: the last distance over the first.
 
@@ -34,8 +36,11 @@ from fedrepro.evidence.tables import RUN, derived_rows
 
 DELTA = 1e-5  # assumed: the paper gives no δ; below 1/n of every node
 LATE = 0.1
-#: of the Rényi divergence: little noise needs orders close to 1, much noise large ones
-ORDERS = (1.0001, 1.001, 1.01, 1.1, 1.5, *range(2, 65), 96, 128, 192, 256)
+#: of the Rényi divergence. The best order comes close to 1 as the noise vanishes, so that little noise needs a fine
+#: grid there: on a coarse one ε has a kink wherever the best order changes.
+ORDERS = (1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, *range(3, 33), 40, 48, 64, 96, 128, 192, 256)
+FINE_ORDERS = (*(1 + np.geomspace(1e-6, 0.8, 36)).tolist(), *ORDERS[4:])
+LITTLE_NOISE = 0.3  # multipliers below this need the fine ones
 ROUNDING = 1.1  # steps of a round that differ by less are counted as equal
 
 
@@ -71,10 +76,12 @@ def _account(frame: pd.DataFrame, rounds: int) -> Iterator[tuple[str, float]]:
     sizes = np.sort(values[["samples"]].to_numpy())
     nodes = {"smallest": sizes[0], "median": sizes[len(sizes) // 2], "largest": sizes[-1]}
     whole, each = (noise_multipliers(steps, beta, sensitivity) for sensitivity in (2 * clip, clip / batch))
-    yield "noise_multiplier", float(np.mean(whole))
-    for name, size in nodes.items():
-        yield f"epsilon_{name}_node", epsilon(whole, min(1.0, batch / size), rounds, DELTA)
+    used = each if "clip_each" in values and float(values[["clip_each"]].iloc[0]) else whole
+    yield "noise_multiplier", float(np.mean(used))
+    found = {name: epsilon(used, min(1.0, batch / size), rounds, DELTA) for name, size in nodes.items()}
+    yield from ((f"epsilon_{name}_node", value) for name, value in found.items())
     yield "epsilon_each_record", epsilon(each, min(1.0, batch / nodes["median"]), rounds, DELTA)
+    yield "attack_bound", math.tanh(found["median"] / 2) + 2 * DELTA / (1 + math.exp(min(found["median"], 700)))
 
 
 def _contraction(frame: pd.DataFrame) -> Iterator[tuple[str, float]]:
@@ -105,15 +112,16 @@ def epsilon(multipliers: Sequence[float], rate: float, rounds: int, delta: float
 
     if len(set(multipliers)) > 1:
         multipliers = [ROUNDING ** math.floor(math.log(z) / math.log(ROUNDING)) for z in multipliers]
-    spent = sum(rounds * count * np.array(_renyi(z, rate)) for z, count in Counter(multipliers).items())
+    orders = FINE_ORDERS if min(multipliers) < LITTLE_NOISE else ORDERS
+    spent = sum(rounds * count * np.array(_renyi(z, rate, orders)) for z, count in Counter(multipliers).items())
     with warnings.catch_warnings():  # a better order may lie beyond the ends: ε remains an upper bound
         warnings.filterwarnings("ignore", message="Optimal order is the (smallest|largest) alpha")
-        return float(rdp.get_privacy_spent(orders=list(ORDERS), rdp=spent, delta=delta)[0])
+        return float(rdp.get_privacy_spent(orders=list(orders), rdp=spent, delta=delta)[0])
 
 
 @functools.cache
-def _renyi(multiplier: float, rate: float) -> tuple[float, ...]:
-    """Rényi divergence of one step, at each of ORDERS."""
+def _renyi(multiplier: float, rate: float, orders: tuple[float, ...]) -> tuple[float, ...]:
+    """Rényi divergence of one step, at each order."""
     from opacus.accountants.analysis import rdp
 
-    return tuple(map(float, rdp.compute_rdp(q=rate, noise_multiplier=multiplier, steps=1, orders=list(ORDERS))))
+    return tuple(map(float, rdp.compute_rdp(q=rate, noise_multiplier=multiplier, steps=1, orders=list(orders))))

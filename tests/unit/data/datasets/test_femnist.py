@@ -1,4 +1,4 @@
-"""FEMNIST: LEAF's json, read and refused, and the stand-in."""
+"""FEMNIST: LEAF's json and the sample of its writers, read and refused, and the stand-in."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from fedrepro.data.catalogue import Source
 from fedrepro.data.dataset import Dataset
 from fedrepro.data.datasets.femnist import MEAN, femnist, femnist_size
 from fedrepro.errors import UserError
+from tests.unit.data.real_files import unverified
 
 PAPER, INK = 1.0, 0.0
 
@@ -173,6 +174,68 @@ def test_without_files_real_data_is_refused_with_the_way_to_get_it(tmp_path):
     with pytest.raises(UserError, match=r"femnist/all_data_0\.json not in .* LEAF makes it"):
         read(tmp_path)
     assert read(tmp_path, mode="auto", writers=2).kind == "standin"
+
+
+# --- the sample of 300 writers ----------------------------------------------------------------------------------------
+
+
+def sample(folder: Path, **changes) -> None:
+    """Writers b (images 0, 1, 0 again) and a (image 2, and image 0, which is b's too)."""
+    x = np.full((3, 28, 28), 255, dtype=np.uint8)
+    x[0, 0, 0], x[1, 0, 1], x[2, 0, 2] = 0, 55, 5
+    content = {"images": x[[0, 1, 0, 2, 0]], "labels": np.array([7, 8, 7, 9, 7], dtype=np.uint8)}
+    content |= {"writer": np.array([0, 0, 0, 1, 1], dtype=np.uint16), "writer_ids": np.array(["b", "a"])}
+    (folder / "femnist").mkdir(exist_ok=True)
+    np.savez(folder / "femnist" / "femnist_300writers.npz", **content | changes)
+
+
+def test_the_sample_has_each_writers_images_once_and_white_on_black(tmp_path, monkeypatch):
+    sample(tmp_path)
+    data = femnist(unverified(monkeypatch, "femnist", tmp_path), writers=2, minimum=1)
+    assert (data.kind, data.found.layout, data.found.complete) == ("real", "sample", False)
+    assert data.facts["client_names"].tolist() == ["a", "b"]
+    assert data.train.client.tolist() == [0, 0, 1, 1]
+    assert data.train.y.tolist() == [9, 7, 7, 8]
+    assert data.train.x[:, 0, 0, :3].tolist() == [[0, 0, 250], [255, 0, 0], [255, 0, 0], [0, 200, 0]]
+    assert (data.train.x.dtype, data.train.y.dtype) == (np.uint8, np.int64)
+
+
+def test_the_threshold_counts_a_doubled_image_once(tmp_path, monkeypatch):
+    sample(tmp_path)
+    with pytest.raises(UserError, match=r"writers = 1: .*femnist has 0 with at least 3 samples"):
+        femnist(unverified(monkeypatch, "femnist", tmp_path), writers=1, minimum=3)
+
+
+def test_leafs_json_is_preferred_to_the_sample(tmp_path, monkeypatch):
+    sample(tmp_path)
+    write(tmp_path, page("f1"))
+    assert femnist(unverified(monkeypatch, "femnist", tmp_path), writers=1, minimum=1).found.layout == "leaf"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"images": np.zeros((5, 27, 28), dtype=np.uint8)}, r"uint8 \[5, 27, 28\], not uint8"),
+        ({"images": np.zeros((5, 28, 28))}, "images are float64"),
+        ({"labels": np.zeros(4, dtype=np.uint8)}, "with n labels"),
+        ({"labels": np.array([0, 0, 0, 0, 62])}, "labels are not whole numbers from 0 to 61"),
+        ({"labels": np.zeros(5)}, "labels are not whole numbers"),
+        ({"writer": np.array([0, 0, 0, 1, 2])}, "writer are not whole numbers from 0 to 1"),
+        ({"writer_ids": np.array(["a", "a"])}, "names a writer twice"),
+    ],
+)
+def test_a_broken_sample_is_one_clear_line(changes, said, tmp_path, monkeypatch):
+    sample(tmp_path, **changes)
+    with pytest.raises(UserError, match=said) as raised:
+        femnist(unverified(monkeypatch, "femnist", tmp_path), writers=1, minimum=1)
+    assert str(raised.value).startswith(str(tmp_path / "femnist" / "femnist_300writers.npz"))
+
+
+def test_a_sample_that_is_no_archive_is_refused(tmp_path, monkeypatch):
+    sample(tmp_path)
+    (tmp_path / "femnist" / "femnist_300writers.npz").write_bytes(b"none")
+    with pytest.raises(UserError, match="cannot be read as npz of images, labels, writer, writer_ids"):
+        femnist(unverified(monkeypatch, "femnist", tmp_path), writers=1, minimum=1)
 
 
 # --- stand-in ---------------------------------------------------------------------------------------------------------

@@ -1,48 +1,38 @@
 """DFL (Bhattacharyya & Kalaimani, arXiv 2601.01793, Algorithm 1): several servers, each with its own clients.
 
 An epoch is T_C gradient steps at every client (3), each server's average over its clients (4), T_S consensus
-steps W ← A·W over the graph of the servers (5), and the broadcast. Client k belongs to server ⌊k / N⌋.
-
-Choices where the paper is silent: A has Metropolis weights, doubly stochastic on any graph; γ is a fraction of
-1/(L·T_C), the limit of Theorem 1, unless it is given. The box's inclusive loops would run T_C + 1 and T_S + 1 steps;
-the text's T_C and T_S are used. Beyond the paper: after round `lost_at` a server (with its clients) or a link is lost.
+steps W ← A·W over the graph of the servers (5), and the broadcast. Choices where the paper is silent are those of
+`ServerMethod`. The box's inclusive loops would run T_C + 1 and T_S + 1 steps; the text's T_C and T_S are used. Beyond
+the paper: after round `lost_at` a server (with its clients) or a link is lost.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-import numpy as np
 import torch
 
-from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial, limited, not_negative, one_of
-from fedrepro.core.federation import Batches
-from fedrepro.core.params import Params, Uploads
-from fedrepro.errors import UserError, nearest
-from fedrepro.studies.dfl.consensus import GRAPHS, contraction, furthest, mixing, server_distances, server_graph
+from fedrepro.core.algorithm import Cohort, Metric, Problem, State, Trial, limited, one_of
+from fedrepro.core.params import Uploads
+from fedrepro.studies.dfl.consensus import contraction, furthest, mixing, server_graph
+from fedrepro.studies.dfl.epoch_map import epoch_map
+from fedrepro.studies.dfl.servers import ServerMethod
 
 DETAILED_EPOCHS = 3
 
 
 @dataclass(frozen=True)
-class DFL(FedAvg):
-    lr: float = field(default=1.0, init=False)  # γ below is the step, and the paper keeps it constant
-    decay: float = field(default=1.0, init=False)
-    servers: int = limited(5, lambda v: v >= 1, "at least one server is needed")
+class DFL(ServerMethod):
     server_steps: int = limited(25, lambda v: v >= 1, "T_S must be at least 1, or the servers never agree")  # T_S
-    graph: str = "ring"
-    gamma: float = not_negative(0.0, "the step must be positive (0: use step_fraction)")  # 0: step_fraction / (L·T_C)
-    step_fraction: float = limited(0.9, lambda v: 0 < v < 1, "Theorem 1 needs γ·L·T_C in (0, 1)")
     lost_at: int | None = limited(None, lambda v: v >= 1, "rounds are counted from 1")
     lost_server: int | None = None
     lost_link: list[int] | None = None
-    # servers: also values before and after consensus; steps: in the first epochs at each step
-    record: str = one_of("summary", "summary", "servers", "steps")
+    # servers: also values before and after consensus; steps: in the first epochs at each step; epochs: how many epochs
+    # the servers need until they settle and agree, from the map of an epoch
+    record: str = one_of("summary", "summary", "servers", "steps", "epochs")
 
-    server_only = frozenset(
-        ["servers", "server_steps", "graph", "step_fraction", "lost_at", "lost_server", "lost_link", "record"]
-    )
+    server_only = ServerMethod.server_only | {"server_steps", "lost_at", "lost_server", "lost_link", "record"}
+    label: ClassVar[str] = "DFL"
     trial: ClassVar[Trial] = Trial(
         (
             {"servers": 2, "server_steps": 2, "gamma": 0.004},
@@ -52,7 +42,6 @@ class DFL(FedAvg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require(self.graph in GRAPHS, "graph", f"unknown{nearest(self.graph, GRAPHS)}")
         network = server_graph(self.servers, self.graph)
         self.require(self.lost_server in (None, *network), "lost_server", "there is no such server")
         known = self.lost_link is None or (len(self.lost_link) == 2 and network.has_edge(*self.lost_link))
@@ -60,82 +49,54 @@ class DFL(FedAvg):
         for key in ("lost_server", "lost_link"):
             self.require(getattr(self, key) is None or self.lost_at is not None, key, "lost_at must say when")
 
-    def resolve(self, problem: Problem) -> Self:
-        clients = len(problem.federation)
-        if clients % self.servers:
-            raise UserError(f"DFL: servers = {self.servers} does not divide the {clients} clients")
-        if problem.quadratics is None:
-            self.require(self.gamma > 0, "gamma", "give it: L is known for least squares only")
-            return self
-        limit = 1 / (problem.quadratics.spectrum()[1] * problem.steps)
-        gamma = self.gamma or self.step_fraction * limit
-        if gamma >= limit:
-            raise UserError(f"DFL: gamma = {gamma:.6g} is not below 1/(L·T_C) = {limit:.6g}, as Theorem 1 requires")
-        return replace(self, gamma=gamma)
-
-    def step(self, batches: Batches, t: int) -> float:
-        return self.gamma
-
-    def init(self, problem: Problem, w: Params) -> State:
-        size = len(problem.federation) // self.servers  # N
-        return {"servers": [w] * self.servers, "size": size, "alive": list(range(self.servers))}
-
-    def participants(self, state: State, clients: np.ndarray) -> np.ndarray:
-        return clients[np.isin(clients // state["size"], state["alive"])]
-
-    def message(self, state: State, client: int) -> Any:
-        return state["servers"][client // state["size"]]
-
-    def server_update(self, state: State, uploads: Uploads, cohort: Cohort) -> State:
-        alive, size = state["alive"], state["size"]
+    def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
+        alive = state["alive"]
         if not alive:
             return state
-        if len(cohort.clients) != len(alive) * size:
-            raise UserError("DFL: every client takes part in every epoch; participation.clients must be 'all'")
-        uploaded = uploads.stack().flatten(stacked=True)  # [M·N, P], by server
-        values = [uploaded.view(len(alive), size, -1).mean(1)]  # (4); W [M, P] before each consensus step
-        a = self._mixing(alive, cohort.round).to(values[0])
+        sent, returned = self.gathered(state, uploads, cohort)
+        values = [returned.mean(1)]  # (4); W [M, P] before each consensus step
+        a = self._remaining(alive, cohort.round).to(sent)
         for _ in range(self.server_steps):
             values.append(a @ values[-1])  # (5)
-        servers = list(state["servers"])
-        for i, row in zip(alive, values[-1], strict=True):
-            servers[i] = servers[i].unflatten(row)
         lost = self.lost_server if cohort.round + 1 == self.lost_at else None
         remaining = [i for i in alive if i != lost]
-        return {**state, "servers": servers, "alive": remaining, "acted": alive, "values": torch.stack(values)}
+        servers = self.unflattened(state, values[-1])
+        drift = (returned - sent[:, None]).norm(dim=-1).max()
+        after = {"acted": alive, "values": torch.stack(values), "drift": drift}
+        return {**state, **after, "servers": servers, "alive": remaining}
 
-    def model(self, state: State, local: Any, client: int) -> Params:
-        return state["servers"][max(client, 0) // state["size"]]
+    def load(self, size: int) -> float:
+        return 2 * size + 2 * self.server_steps * self.degree()
 
-    def _mixing(self, alive: list[int], round: int) -> torch.Tensor:
+    def _remaining(self, alive: list[int], round: int) -> torch.Tensor:
         lost = tuple(self.lost_link) if self.lost_link and self.lost_at is not None and round >= self.lost_at else None
         return mixing(self.servers, self.graph, tuple(alive), lost)
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
-        q = problem.quadratics
-        if q is None:
-            return
+        yield from super().metrics(problem, state, round)
         acted = state["acted"] if "acted" in state else state["alive"]
-        w = torch.stack([state["servers"][i].flatten() for i in acted])  # [M, d]
-        held = None
-        if len(acted) < self.servers:
-            held = torch.tensor([k for k in range(len(problem.federation)) if k // state["size"] in acted])
-        yield from server_distances(problem, w, held)
         yield Metric("alive", len(state["alive"]), "server")
         if round == 0:
-            a = self._mixing(state["alive"], 0)
-            degree = int((a > 0).sum(1).max()) - 1
-            facts = dict(zip(("mu", "L"), q.spectrum(), strict=True), gamma=self.gamma, servers=self.servers)
-            # messages per server and epoch: to and from its clients, and its neighbours at every consensus step
-            facts |= {"client_steps": problem.steps, "messages": 2 * state["size"] + 2 * self.server_steps * degree}
-            yield from (Metric(name, value) for name, value in facts.items())
-            yield Metric("sigma_A", contraction(a, self.server_steps))
+            yield from self._facts(problem)
         else:
             before = state["values"][0]
             yield Metric("gap_before", furthest(before, before.mean(0)), "server")
-        if self.record != "summary" and round > 0:
+            yield Metric("drift", float(state["drift"]), "server")
+        if self.record in ("servers", "steps") and round > 0:
             every = self.record == "steps" and round <= DETAILED_EPOCHS
             for step in range(self.server_steps + 1) if every else (0, self.server_steps):
                 for server, row in zip(acted, state["values"][step].tolist(), strict=True):
                     for j, value in enumerate(row):
-                        yield Metric(f"w{j}", value, "server", group=f"server {server}", step=step)
+                        yield Metric(f"w{j}", value, "server", group=f"server {server + 1}", step=step)
+
+    def _facts(self, problem: Problem) -> Iterator[Metric]:
+        """Constants of a least-squares problem, and the limit of the run where it is unique."""
+        if (q := problem.quadratics) is None:
+            return
+        mu, smoothness = q.spectrum()
+        a = self.mixing()
+        facts = {"mu": mu, "L": smoothness, "gamma": self.gamma, "sigma_A": contraction(a, self.server_steps)}
+        if self.lost_at is None and mu > 1e-9 * smoothness:
+            found = epoch_map(problem, self.servers, self.gamma, torch.linalg.matrix_power(a, self.server_steps))
+            facts |= found.facts(problem) | (found.epochs(problem) if self.record == "epochs" else {})
+        yield from (Metric(name, value) for name, value in facts.items())

@@ -1,7 +1,7 @@
 """The simulation of HM1 (hm1.py) in several readings at once, as outputs of the same inputs.
 
 `readings`: the noise as `variance`, as `sd`, from the same parameters and standard normal numbers.
-`ranks`: instead, Ω of these ranks (hm1's low_rank, with the noise as a variance), with the same inputs and noise.
+`ranks`: instead, Ω of these ranks (hm1's low_rank, noise as the first reading), with the same inputs and noise.
 
 Shapes: as hm1, with S outputs: y [n, S]; facts theta [K, d, S], omega [S, K, K], sigma [S], test_mean [n, S], scored
 [K], and outputs [S], their names ("variance", "rank 5"). An output equals hm1 with the same stream.
@@ -29,7 +29,8 @@ def hm1_outputs(
     clients: int | None = None,
     test: int = 1000,
 ) -> Dataset:
-    parameters: dict[str, dict[str, Any]] = {f"rank {r}": {"omega": "low_rank", "rank": r} for r in ranks}
+    low: dict[str, Any] = {"omega": "low_rank", "noise_is": readings[0] if readings else "variance"}
+    parameters: dict[str, dict[str, Any]] = {f"rank {r}": low | {"rank": r} for r in ranks}
     parameters = parameters or {reading: {"noise_is": reading} for reading in readings}
     if not parameters:
         raise UserError("hm1_outputs: neither readings nor ranks are given")

@@ -4,9 +4,8 @@ Parameters Θ of K devices are rows: theta [K, P], P = d·S for S independent ou
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -45,35 +44,38 @@ def by_output(theta: Tensor, outputs: int) -> Tensor:
     return theta.view(len(theta), -1, outputs).permute(2, 0, 1)
 
 
-def pulls(theta: Tensor, omega: Tensor, jitter: float = 0.0) -> Tensor:
-    """p_k = Σ_i θ_i Ω⁻¹_ik for every device: [K, P]; omega [S, K, K]. The inverse is of Ω + jitter · mean(diag Ω) · I;
-    if even this is singular, the result is not finite and the engine records a diverged run."""
+def pulls(each: Tensor, omega: Tensor, jitter: float = 0.0) -> Tensor:
+    """p_k = Σ_i θ_i Ω⁻¹_ik for every device, [S, K, d] like `each`; omega [S, K, K]. The inverse is of Ω + jitter ·
+    mean(diag Ω) · I; if even this is singular, the result is not finite and the engine records a diverged run."""
     if jitter:
         omega = omega.clone()
         diagonal = omega.diagonal(dim1=-2, dim2=-1)
         diagonal += jitter * diagonal.mean(-1, keepdim=True)
-    solved, _ = torch.linalg.solve_ex(omega, by_output(theta, len(omega)))
-    return solved.permute(1, 2, 0).reshape(theta.shape)
+    solved, _ = torch.linalg.solve_ex(omega, each)
+    return solved
 
 
-def updated(omega: Tensor, theta: Tensor, kept: float, alpha: float) -> Tensor:
-    """kept · Ω + (α/d) ΘᵀΘ for every output: [S, K, K]."""
-    each = by_output(theta, len(omega)).contiguous()
-    return torch.baddbmm(omega, each, each.mT, beta=kept, alpha=alpha / each.shape[-1])
+def updated(omega: Tensor, each: Tensor, kept: float, alpha: float, divisor: float | None = None) -> Tensor:
+    """kept · Ω + (α/d) ΘᵀΘ for every output, [S, K, K]: each [S, K, d]; `divisor` replaces d."""
+    each = each.contiguous()
+    return torch.baddbmm(omega, each, each.mT, beta=kept, alpha=alpha / (divisor or each.shape[-1]))
 
 
-def parameter_errors(theta: Tensor, facts: Mapping[str, np.ndarray]) -> Iterator[Metric]:
-    """‖Θ̂ − Θ*‖/√K (§3.5.1) per output, for data with known true parameters: theta [K, P]."""
-    if "theta" in facts:
-        names = output_names(facts)
-        off = by_output(theta - torch.from_numpy(facts["theta"]).to(theta).view(theta.shape), len(names))
-        for name, error in zip(names, off.flatten(1).norm(dim=1).tolist(), strict=True):
-            yield Metric("parameter_error", error / math.sqrt(len(theta)), "server", group=name)
-
-
-def output_names(facts: Mapping[str, np.ndarray]) -> list[str]:
-    """Names of a data set's outputs; a single one may have none."""
-    return facts["outputs"].tolist() if "outputs" in facts else [""]
+def parameter_errors(theta: Tensor, problem: Problem) -> Iterator[Metric]:
+    """Per output, for data with known true parameters, theta [K, P]: parameter_error, ‖Θ̂ − Θ*‖/√K (§3.5.1), and
+    relative_error, ‖Θ̂ − Θ*‖/‖Θ*‖, in the Frobenius norm; with the suffix _one in the one-norm, the largest of the
+    devices' sums of |θ̂ − θ*| (the thesis does not name its norm; the default of R's `norm` is the one-norm)."""
+    facts, model = problem.federation.facts, problem.task.model
+    if "theta" not in facts or not isinstance(model, LinearOutputs):
+        return
+    true = model.repeated(torch.from_numpy(facts["theta"]).to(theta).view(len(theta), -1, model.targets))
+    true = by_output(true.reshape(theta.shape), model.outputs_apart)
+    off = by_output(theta, model.outputs_apart) - true  # [S, K, d]
+    norms = {"": lambda m: m.flatten(1).norm(dim=1), "_one": lambda m: m.abs().sum(-1).amax(-1)}
+    for suffix, norm in norms.items():
+        for name, error, whole in zip(model.names(facts), norm(off).tolist(), norm(true).tolist(), strict=True):
+            yield Metric(f"parameter_error{suffix}", error / math.sqrt(len(theta)), "server", group=name)
+            yield Metric(f"relative_error{suffix}", error / whole if whole else math.inf, "server", group=name)
 
 
 def shrink(x: Tensor, y: Tensor, mean: Tensor, tau: Tensor, variance: Tensor | float) -> Tensor:

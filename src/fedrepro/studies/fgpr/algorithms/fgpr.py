@@ -17,7 +17,9 @@ one step per round it is E. From `rounds` on it is one-shot communication.
 `newcomers` (App. C.3): see fedavg_transfer.py.
 
 Recorded if the data set knows the truth: error_signal, error_noise and error (their sum), the squared distances of θ₁
-and θ₂ from it, and error_lengthscale. Always uploaded, the numbers sent by all devices so far.
+and θ₂ from it, error_lengthscale, and θ₁ and θ₂ themselves as theta_signal and theta_noise. Always iterations, local
+steps so far (of the device with most), and uploaded, the numbers sent by all devices. With `watch`, gradient_norm:
+‖∇ Σ p_k L_k(θ)/N_k‖² in (θ₁, θ₂) on all data (Theorems 31 and 42), at rounds 0, 1, 2, 4, 8, … and the last.
 """
 
 import math
@@ -34,7 +36,7 @@ from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
-from fedrepro.studies.fgpr.gp.device_errors import parameter_errors, true_lengthscale
+from fedrepro.studies.fgpr.gp.device_errors import gradient_norm, parameter_errors, true_lengthscale
 from fedrepro.studies.fgpr.models.gaussian_process import GaussianProcess
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # Adam's defaults
@@ -51,8 +53,9 @@ class FGPR(FedAvgTransfer):
     known: str = one_of("nothing", "nothing", "lengthscale")
     last_weight: float | None = limited(None, lambda v: 0 <= v <= 1, "must lie in [0, 1]")
     period: int = limited(1, lambda v: v >= 1, "must be 1 or more")
+    watch: bool = False
 
-    server_only = FedAvgTransfer.server_only | {"last_weight"}
+    server_only = FedAvgTransfer.server_only | {"last_weight", "watch"}
     trial: ClassVar[Trial] = Trial(
         ({"lr": 0.05}, {"lr": 0.02, "optimiser": "sgd", "schedule": "inverse"}),
         cases=("gaussian process, mini-batch", "gaussian process, full batch"),
@@ -69,10 +72,18 @@ class FGPR(FedAvgTransfer):
         return w if self.period > 1 else None
 
     def client_update(self, task: Task, message: Params, local: Any, batches: Batches) -> tuple[Params, Any]:
+        theta, _ = self.steps(task, local if batches.round % self.period else message, batches)
+        return theta, theta if self.period > 1 else None
+
+    def steps(
+        self, task: Task, theta: Params, batches: Batches, moments: tuple[Params, Params] | None = None
+    ) -> tuple[Params, tuple[Params, Params]]:
+        """θ after a round's steps, and Adam's moments: new ones, or `moments` of the rounds before."""
         model: Any = task.model
-        theta = local if batches.round % self.period else message
+        lengthscale = theta["lengthscale"]
         raw = model.to_raw(theta) if self.scale == "softplus" else theta
-        first = second = raw * 0.0
+        before = batches.round * len(batches)  # steps of earlier rounds
+        first, second = moments or (raw * 0.0, raw * 0.0)
         for t, batch in enumerate(batches):
             g = task.gradient(theta, batch)
             if self.gradient == "theorem":
@@ -80,19 +91,20 @@ class FGPR(FedAvgTransfer):
             if self.scale == "softplus":  # dθ/draw = 1 − exp(−(θ − least value))
                 g = Params({name: v * -torch.expm1(model.minima[name] - theta[name]) for name, v in g.items()})
             if self.optimiser == "adam":
+                n = t + 1 + (before if moments else 0)
                 first = first * BETA_1 + g * (1 - BETA_1)
                 second = Params({name: v * BETA_2 + (1 - BETA_2) * g[name].square() for name, v in second.items()})
-                size = {name: (v / (1 - BETA_2 ** (t + 1))).sqrt() + EPSILON for name, v in second.items()}
-                g = Params({name: v / (1 - BETA_1 ** (t + 1)) / size[name] for name, v in first.items()})
+                size = {name: (v / (1 - BETA_2**n)).sqrt() + EPSILON for name, v in second.items()}
+                g = Params({name: v / (1 - BETA_1**n) / size[name] for name, v in first.items()})
             if self.known == "lengthscale":
                 g["lengthscale"] = torch.zeros_like(g["lengthscale"])
-            raw = raw.add(g * -self.rate(batches.round * len(batches) + t))
+            raw = raw.add(g * -self.rate(before + t))
             if self.scale == "natural":
                 raw = model.project(raw)
             theta = model.from_raw(raw) if self.scale == "softplus" else raw
         if self.known == "lengthscale":
-            theta = Params({**theta, "lengthscale": message["lengthscale"]})  # without rounding errors
-        return theta, theta if self.period > 1 else None
+            theta = Params({**theta, "lengthscale": lengthscale})  # without rounding errors
+        return theta, (first, second)
 
     def rate(self, t: int) -> float:
         return self.lr if self.schedule == "constant" else self.lr * self.delay / (self.delay + t)
@@ -108,4 +120,7 @@ class FGPR(FedAvgTransfer):
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         yield Metric("uploaded", state["uploaded"])
+        yield Metric("iterations", float(round * problem.steps))
         yield from parameter_errors(problem, [state["w"]])
+        if self.watch and (round & (round - 1) == 0 or round == problem.rounds):
+            yield Metric("gradient_norm", gradient_norm(problem, state["w"]))

@@ -1,4 +1,6 @@
-"""Baselines of FGPR in multi-fidelity modelling (thesis §4.6, Table 4.2), without rounds. Clients are levels.
+"""Baselines of FGPR in multi-fidelity modelling (thesis §4.6, Table 4.2), without rounds.
+
+Levels are fidelities. Where several clients share one, AR, Deep and Modular GP use the last of each: the thesis' sizes.
 
 - `separate`: a process on the last client's data alone, to convergence (gp/maximum_likelihood.py);
 - `shared`: one θ for all clients, Σ_k log p(y_k), to convergence: the end of FGPR with an unlimited budget;
@@ -91,9 +93,13 @@ class GPBaseline(Predictor):
             yield from curve(len(problem.federation) - 1, **state["curve"])
 
     def _levels(self, problem: Problem) -> list[tuple[Tensor, Tensor]]:
-        """(x, y) of each client, the last with `held` samples."""
+        """(x, y) of each client (`shared`) or level, the last with `held` samples."""
         federation = problem.federation
-        levels = [(b.x, b.y) for b in map(federation.train.full_batch, range(len(federation)))]
+        clients = np.arange(len(federation))
+        if self.fit != "shared" and "level" in federation.facts:
+            level = federation.facts["level"]
+            clients = np.flatnonzero(np.append(level[1:] != level[:-1], True))
+        levels = [(b.x, b.y) for b in map(federation.train.full_batch, clients.tolist())]
         if self.held or self.fit == "limit":
             (x, y), facts = levels[-1], federation.facts
             if "spare_x" in facts:

@@ -3,7 +3,8 @@
 `shared: false` maximises every device's own likelihood (Separate), `true` the objective (4.3), Σ p_k L_k, of all
 devices together (FGPR): full batches, L-BFGS-B from several starts (gp/maximum_likelihood.py). This separates the gain
 of sharing, at convergence, from the cost of a budget. With `newcomers` the last devices' data do not count in the
-shared fit. `known`: see fgpr.py.
+shared fit. `known`: see fgpr.py. `alone: smallest` fits the device with fewest samples by itself, the θ that it would
+have without the others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ class GPMaximum(Algorithm):
     shared: bool = True
     newcomers: int = not_negative(0)
     known: str = one_of("nothing", "nothing", "lengthscale")
+    alone: str = one_of("none", "none", "smallest")
     iterations: int = positive(200)
     starts: int = positive(4)
     most: int = positive(2000)  # samples per device in the fit, the first ones
@@ -36,7 +38,9 @@ class GPMaximum(Algorithm):
         train = problem.federation.train
         everyone = [train.full_batch(k) for k in range(len(train))]
         weights, old = problem.weights, len(train) - self.newcomers
-        if not self.shared:
+        if self.alone == "smallest":
+            fits = [self._fit(problem, w, [everyone[int(np.argmin(train.sizes))]], [1.0])]
+        elif not self.shared:
             fits = [self._fit(problem, w, [batch], [1.0]) for batch in everyone]
         else:
             fits = [self._fit(problem, w, everyone[:old], weights[:old] / weights[:old].sum())]

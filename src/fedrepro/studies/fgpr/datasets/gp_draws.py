@@ -8,7 +8,8 @@ x ~ U[0, 1]^d, y = f(x) + θ2 N(0, 1), f ~ GP(0, θ1² k), with r² = Σ_j ((x_j
 As in every run of the thesis, θ1 ∈ [0.1, 10], θ2 ∈ [0.01, 1], l ∈ [0.01, 1]^d and d ∈ {1 … 10} are drawn first,
 uniformly (assumed), unless given; the thesis' formulas have one l for all dimensions, its range one per dimension. "All
 clients come from the same underlying stochastic process": each has its own function from it, as the objective Σ p_k L_k
-supposes, by Cholesky in float64 of all its points together.
+supposes, by Cholesky in float64 of all its points together. With `processes` > 1 (§C.5, "several different processes")
+the clients take turns among as many (θ1, θ2), the first as above; l and d are common, and there is no true θ1 and θ2.
 
 Balanced: N/K samples per client: (K, N) = (20, 5000), (50, 2000), (100, 800). Not balanced: "from 10 to 10,000 points",
 with the law shown as a histogram only. Here sizes are evenly spaced on a log scale from `smallest` to `largest`
@@ -44,21 +45,23 @@ def gp_draws(
     smallest: int = 10,
     largest: int = 10_000,
     dimension: int | None = None,
+    processes: int = 1,
     signal: float | None = None,
     noise: float | None = None,
     lengthscale: float | None = None,
 ) -> Dataset:
     check_name("gp_draws", "kernel", kernel, KERNELS)
-    check_least("gp_draws", 1, clients=clients, dimension=dimension)
+    check_least("gp_draws", 1, clients=clients, dimension=dimension, processes=processes)
     check_least("gp_draws", 0, signal=signal, noise=noise)
     if lengthscale is not None and not lengthscale > 0:
         raise UserError(f"gp_draws: lengthscale = {lengthscale}: must be above 0")
     width = dimension or DIMENSION[1]
-    parameters, order, _, *streams = source.rng.spawn(3 + clients)
+    parameters, order, others, *streams = source.rng.spawn(3 + clients)
     # all four are always drawn, so fixing one does not change the others
     drawn = parameters.uniform(*SIGNAL), parameters.uniform(*NOISE), int(parameters.integers(*DIMENSION, endpoint=True))
     scales = parameters.uniform(*LENGTHSCALE, max(width, DIMENSION[1]))
     signal, noise = drawn[0] if signal is None else signal, drawn[1] if noise is None else noise
+    thetas = [(signal, noise), *((others.uniform(*SIGNAL), others.uniform(*NOISE)) for _ in range(processes - 1))]
     d = dimension or drawn[2]
     own = np.full(width, math.inf)
     own[:d] = scales[:d] if lengthscale is None else lengthscale
@@ -67,15 +70,18 @@ def gp_draws(
     if counts.max() > MOST:
         raise UserError(f"gp_draws: {counts.max()} points are drawn together; at most {MOST} fit into memory")
     devices = []
-    for stream, n in zip(streams, counts, strict=True):
+    for k, (stream, n) in enumerate(zip(streams, counts, strict=True)):
+        theta_1, theta_2 = thetas[k % processes]
         inputs, function, errors = stream.spawn(3)
         x = np.zeros((n, width))
         x[:, :d] = inputs.random((n, d))
         f, jitter = sample(kernel, x, function.standard_normal(n), own)
-        devices.append((x, signal * f + noise * errors.standard_normal(n), [jitter]))
+        devices.append((x, theta_1 * f + theta_2 * errors.standard_normal(n), [jitter]))
     x, y, jitters = map(np.concatenate, zip(*devices, strict=True))
     samples = Split(x, y, client=np.repeat(np.arange(clients), counts))
-    facts = {"signal": signal, "noise": noise, "lengthscale": own, "dimension": d, "jitter": max(jitters)}
+    facts = {"lengthscale": own, "dimension": d, "jitter": max(jitters)}
+    if processes == 1:
+        facts |= {"signal": signal, "noise": noise}
     return Dataset("synthetic", train=samples, facts={name: np.asarray(value) for name, value in facts.items()})
 
 
@@ -87,6 +93,11 @@ def _counts(clients: int, total: int, balanced: bool, smallest: int, largest: in
         return total // clients + (np.arange(clients) < total % clients)
     if largest < smallest:
         raise UserError(f"gp_draws: largest = {largest}: must not be below smallest = {smallest}")
+    return unbalanced_sizes(clients, smallest, largest)
+
+
+def unbalanced_sizes(clients: int, smallest: int, largest: int) -> np.ndarray:
+    """Evenly spaced on a log scale, [clients]."""
     return np.rint(np.geomspace(smallest, largest, clients)).astype(np.int64)
 
 

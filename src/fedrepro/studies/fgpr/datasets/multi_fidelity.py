@@ -1,10 +1,11 @@
 """Clients with data of different fidelity (thesis §4.6, Table 4.2, Fig. 4.6–4.8; the pairs of Fig. 4.1, 4.5, C.4).
 
-One client per level (two in the released code) of a function of `FUNCTIONS`, the last with the highest fidelity.
-Sizes are the thesis', unless `sizes` (low → high) are given. Open in the thesis or changed by its code:
+One client per level of a function of `FUNCTIONS`, the last with the highest fidelity. Sizes are the thesis', unless
+`sizes` (low → high) are given. Open in the thesis or changed by its code:
+- devices_per_level: clients per level, each with its own inputs (2 in the released code, 1 in the thesis).
 - design: `uniform` on the domain (stated for test points only); `grid`, equally spaced with both ends (the released 1-D
   examples, and "uniformly spread" in §4.3.3). `vertices` adds the 2^d corners of the domain to every client's and the
-  test inputs (the released CURRIN example, where 40 points become 44).
+  test inputs (the released CURRIN example, where 40 points become 44; PARK as printed has no value at x1 = 0).
 - scaled: inputs are fractions of the domain, in [0, 1].
 - standardised: every client's y has mean 0 and sd 1 (divisor n − 1), "all output values" of §4.6; test y is shifted and
   scaled by the tested client's training values. A client with one sample or constant y is only shifted.
@@ -12,9 +13,9 @@ Sizes are the thesis', unless `sizes` (low → high) are given. Open in the thes
 - noise: none in §4.6; 0.2 in Example 3 of §4.5, read as `noise_is`: `sd` or `variance`. It is added before
   standardising, to training targets; to test targets only with `test_noise`.
 
-Test points, `test` per tested client, are uniform on the domain. Tested are the clients of the highest fidelity, or all
-if the levels are peers (two sines, two lines). A client's data depend only on its level, and a larger `uniform` design
-contains the smaller.
+Test points, `test` per tested client, are uniform on the domain. Tested is the last client, of the highest fidelity, or
+all if the levels are peers (two sines, two lines). A client's data depend only on its level and its number in it, and a
+larger `uniform` design contains the smaller.
 
 Shapes: x [n, d], y [n], client [n], group [n] = level. facts: clients (names), level [K], domain [d, 2] of the highest
 fidelity, shift [K] and scale [K] (y = (f − shift) / scale; 0 and 1 unless standardised), test_mean [n] (test targets
@@ -173,6 +174,7 @@ def multi_fidelity(
     *,
     function: str = "currin",
     sizes: Sequence[int] | None = None,
+    devices_per_level: int = 1,
     design: str = "uniform",
     vertices: bool = False,
     noise: float = 0.0,
@@ -187,22 +189,27 @@ def multi_fidelity(
     check_least("multi_fidelity", 1, test=test)
     if spare and (design != "uniform" or noise):
         raise UserError("multi_fidelity: spare: only a uniform design without noise can go on")
-    fidelities, counts = _settings(function, sizes)
+    fidelities, counts = _settings(function, sizes, devices_per_level)
     sigma = noise_sd("multi_fidelity", noise, noise_is)
     domain = np.array(fidelities.domain, dtype=np.float64)
-    d, levels = len(domain), len(counts)
+    d, level = len(domain), np.repeat(np.arange(len(counts)), devices_per_level)
+    last = len(level) - 1
     corners = np.array(list(np.ndindex(*[2] * d)), dtype=np.float64) if vertices else np.empty((0, d))
-    shift, scale = np.zeros((2, levels))
-    train, tested, facts = [], [], {"clients": np.array(fidelities.names), "level": np.arange(levels), "domain": domain}
+    shift, scale = np.zeros((2, len(level)))
+    train, tested = [], []
+    numbers = [f" {i + 1}" for i in range(devices_per_level)] if devices_per_level > 1 else [""]
+    names = np.array([name + number for name in fidelities.names for number in numbers])
+    facts = {"clients": names, "level": level, "domain": domain}
     spares: dict[str, np.ndarray] = {}
 
     def stretched(u: np.ndarray) -> np.ndarray:
         return domain[:, 0] + (domain[:, 1] - domain[:, 0]) * u
 
-    for k, (f, level) in enumerate(zip(fidelities.levels, source.rng.spawn(levels), strict=True)):
-        (stream,) = level.spawn(1)
+    streams = (own for each in source.rng.spawn(len(counts)) for own in each.spawn(devices_per_level))
+    for k, (i, stream) in enumerate(zip(level.tolist(), streams, strict=True)):
+        f = fidelities.levels[i]
         inputs, errors, test_inputs, test_errors = stream.spawn(4)
-        u = np.concatenate([corners, _design(design, counts[k], d, inputs)])
+        u = np.concatenate([corners, _design(design, counts[i], d, inputs)])
         y = f(stretched(u)) + sigma * errors.standard_normal(len(u))
         if standardised:
             sd = y.std(ddof=1) if len(y) > 1 else 0.0
@@ -210,11 +217,11 @@ def multi_fidelity(
         else:
             scale[k] = 1.0
         train.append((u if scaled else stretched(u), (y - shift[k]) / scale[k], np.full(len(u), k)))
-        if spare and k == levels - 1:
+        if spare and k == last:
             u = inputs.random((spare, d))
             spares["spare_y"] = (f(stretched(u)) - shift[k]) / scale[k]
             spares["spare_x"] = u if scaled else stretched(u)
-        if fidelities.peers or k == levels - 1:
+        if fidelities.peers or k == last:
             u = np.concatenate([corners, test_inputs.random((test, d))])
             mean = f(stretched(u))
             noisy = mean + test_noise * sigma * test_errors.standard_normal(len(u))
@@ -223,17 +230,17 @@ def multi_fidelity(
     x, y, client = map(np.concatenate, zip(*train, strict=True))
     test_x, test_y, mean, test_client = map(np.concatenate, zip(*tested, strict=True))
     facts |= {"shift": shift, "scale": scale, "test_mean": mean, **spares}
-    test_split = Split(test_x, test_y, client=test_client, group=test_client)
-    return Dataset("synthetic", train=Split(x, y, client=client, group=client), test=test_split, facts=facts)
+    test_split = Split(test_x, test_y, client=test_client, group=level[test_client])
+    return Dataset("synthetic", train=Split(x, y, client=client, group=level[client]), test=test_split, facts=facts)
 
 
-def _settings(function: str, sizes: Sequence[int] | None) -> tuple[Fidelities, Sequence[int]]:
+def _settings(function: str, sizes: Sequence[int] | None, devices: int) -> tuple[Fidelities, Sequence[int]]:
     check_name("multi_fidelity", "function", function, FUNCTIONS)
     fidelities = FUNCTIONS[function]
     counts, levels = fidelities.sizes if sizes is None else sizes, len(fidelities.levels)
     if len(counts) != levels:
         raise UserError(f"multi_fidelity: sizes = {list(counts)}: {function} has {levels} levels, from low to high")
-    check_least("multi_fidelity", 1, sizes=min(counts))
+    check_least("multi_fidelity", 1, devices_per_level=devices, sizes=min(counts))
     return fidelities, counts
 
 
@@ -249,10 +256,15 @@ def _design(design: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray
 
 
 def multi_fidelity_size(
-    function: str = "currin", sizes: Sequence[int] | None = None, vertices: bool = False, **_: Any
+    function: str = "currin",
+    sizes: Sequence[int] | None = None,
+    devices_per_level: int = 1,
+    vertices: bool = False,
+    **_: Any,
 ) -> tuple[int, int]:
-    fidelities, counts = _settings(function, sizes)
-    return len(counts), sum(counts) + len(counts) * vertices * 2 ** len(fidelities.domain)
+    fidelities, counts = _settings(function, sizes, devices_per_level)
+    corners = len(counts) * vertices * 2 ** len(fidelities.domain)
+    return len(counts) * devices_per_level, (sum(counts) + corners) * devices_per_level
 
 
 DATASET = Entry(multi_fidelity, seeded=True, size=multi_fidelity_size, example={"test": 20})

@@ -4,8 +4,9 @@ Shapes: x [n, 21] = 7 joint positions, 7 velocities, 7 accelerations; y [n, 7] =
 `outputs` (numbers 1 … 7), or [n] where one is chosen. No clients: the thesis "Federated Data Analytics" (2023, §4.7)
 deals the rows out to 25 devices at random and learns outputs 1, 3, 5 and 7, one at a time. Everything is raw.
 
-With both files train has 44,484 rows (sarcos_inv.mat) and test 4,449 (sarcos_inv_test.mat). With the test file alone
-(labelled as incomplete), its 4,449 rows are the train split, and the study makes the test split.
+`rows: 48933`, the thesis': train has 44,484 rows (sarcos_inv.mat) and test 4,449 (sarcos_inv_test.mat); where only the
+test file is present (labelled as incomplete) these are not the thesis' data, and the stand-in is used. `rows: 4449`:
+the test file alone is the train split, and the study makes the test split. By default all that there is.
 
 The test file is no independent test set: its rows are in order of time, evenly about 0.11 s apart, and their number is
 a tenth of the training file's. Public code says it is every tenth row (not verified here without the training file).
@@ -54,15 +55,26 @@ ROWS = {"sarcos_inv": 44484, "sarcos_inv_test": 4449}
 
 
 def sarcos(
-    source: Source, *, outputs: int | Sequence[int] | None = None, pooled: bool = False, standardised: bool = False
+    source: Source,
+    *,
+    rows: int | None = None,
+    outputs: int | Sequence[int] | None = None,
+    pooled: bool = False,
+    standardised: bool = False,
 ) -> Dataset:
+    if rows not in (None, sum(ROWS.values()), ROWS["sarcos_inv_test"]):
+        raise UserError(f"sarcos: rows = {rows}: 4449 (the test file) or 48933 (both files)")
+    all_rows, few = rows == sum(ROWS.values()), rows == ROWS["sarcos_inv_test"]
     chosen = pick("sarcos", "outputs", outputs, TORQUES)
     found = source.find("sarcos")
+    if all_rows and found is not None and not found.complete:
+        found = None
     train: Any
     test: Any = None
     if found is None:
         train, test = robot_arm(source.rng, ROWS["sarcos_inv"], ROWS["sarcos_inv_test"])
-    elif found.complete:
+        train, test = (test, None) if few else (train, test)
+    elif found.complete and not few:
         train, test = (read(found[f"{name}.mat"]) for name in ROWS)
     else:
         train = read(found["sarcos_inv_test.mat"])
@@ -226,8 +238,8 @@ def robot_arm(rng: np.random.Generator, train: int, test: int) -> tuple[np.ndarr
     return table[~held_out], table[held_out]
 
 
-def sarcos_size(**_: Any) -> tuple[None, int]:
-    return None, ROWS["sarcos_inv"]
+def sarcos_size(rows: int | None = None, **_: Any) -> tuple[None, int]:
+    return None, ROWS["sarcos_inv_test" if rows == ROWS["sarcos_inv_test"] else "sarcos_inv"]
 
 
 DATASET = Entry(sarcos, seeded=False, size=sarcos_size, files="sarcos")

@@ -2,8 +2,10 @@
 
 f_1 and every δ_t are independent zero-mean processes with kernels k_r of their own, so all levels are jointly normal:
 cov(f_s(x), f_t(x')) = Σ_{r ≤ min(s,t)} w_{s,r} w_{t,r} k_r(x, x') with w_{s,r} = ρ_{r+1} … ρ_s. The exact likelihood of
-all samples together is maximised, so designs need not be nested. Every level has a noise of its own, held at its floor
-in a first search and then freed, as published implementations of this model do. Predictions are of the highest level.
+all samples together is maximised, so designs need not be nested. Every level has a noise of its own. From every start
+there are two searches: with the noise held at its floor and then freed, as published implementations of this model do,
+and with the noise free and a smooth δ_t (the first start's lengthscale) throughout, since the former can end with a δ_t
+that is white noise (l → 0), where freeing changes nothing. The better is kept. Predictions are of the highest level.
 
 Data: (x [n_t, d], y [n_t]) from the lowest level to the highest.
 """
@@ -20,7 +22,7 @@ from torch import Tensor, nn
 
 from fedrepro.studies.fgpr.gp.exact import Data, Fit, Law, conditional, log_density
 from fedrepro.studies.fgpr.gp.kernels import scaled_kernel
-from fedrepro.studies.fgpr.gp.maximum_likelihood import NOISE_FLOOR, Effort, start_values
+from fedrepro.studies.fgpr.gp.maximum_likelihood import LENGTHSCALES, NOISE_FLOOR, Effort, start_values
 from fedrepro.studies.fgpr.gp.search import maximise, no_jitter_warnings
 
 
@@ -41,12 +43,17 @@ class AutoregressiveGP:
         self.effort = Effort()
         shape = [*self.kernels.parameters(), self.rho]
         best: list[Tensor] = []
-        for lengthscales, _ in start_values(self.starts, len(data), rng):
-            held = maximise(self.likelihood, shape, [partial(self._start, lengthscales)], self.evaluations)
-            freed = maximise(self.likelihood, [*shape, self.log_noise], evaluations=self.evaluations)
-            if not best or freed.value > self.effort.value:
-                best = [p.detach().clone() for p in (*shape, self.log_noise)]
-            self.effort = self.effort.plus(held, last=False).plus(freed)
+        for lengthscales, noise in start_values(self.starts, len(data), rng):
+            held = maximise(
+                self.likelihood, shape, [partial(self._start, lengthscales, self.noise_floor)], self.evaluations
+            )
+            self.effort = self.effort.plus(held, last=False)
+            smooth = np.append(lengthscales[:1], np.full(len(lengthscales) - 1, LENGTHSCALES[0]))
+            for begin in (lambda: None, partial(self._start, smooth, noise)):
+                freed = maximise(self.likelihood, [*shape, self.log_noise], [begin], self.evaluations)
+                if not best or freed.value > self.effort.value:
+                    best = [p.detach().clone() for p in (*shape, self.log_noise)]
+                self.effort = self.effort.plus(freed)
         with torch.no_grad(), no_jitter_warnings():
             for p, value in zip((*shape, self.log_noise), best, strict=True):
                 p.copy_(value)
@@ -55,10 +62,10 @@ class AutoregressiveGP:
             self.fitted = Fit(factor, weights, factor.new_zeros(()))
         return self
 
-    def _start(self, lengthscales: np.ndarray) -> None:
+    def _start(self, lengthscales: np.ndarray, noise: float) -> None:
         """f_1 of variance 1, differences of variance 0.1, ρ = 1."""
         self.rho.fill_(1.0)
-        self.log_noise.fill_(math.log(self.noise_floor))
+        self.log_noise.fill_(math.log(noise))
         for r, (kernel, lengthscale) in enumerate(zip(self.kernels, lengthscales.tolist(), strict=True)):
             kernel.base_kernel.lengthscale = lengthscale
             kernel.outputscale = 1.0 if r == 0 else 0.1

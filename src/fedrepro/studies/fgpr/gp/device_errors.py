@@ -143,8 +143,20 @@ def parameter_errors(problem: Problem, models: Sequence[Params]) -> Iterator[Met
     noise = np.mean([(t.noise.sqrt() - float(facts["noise"])).square().item() for t in thetas])
     yield Metric("error_signal", signal)
     yield Metric("error_noise", noise)
+    if len(thetas) == 1:
+        yield Metric("theta_signal", thetas[0].variance.sqrt().item())
+        yield Metric("theta_noise", thetas[0].noise.sqrt().item())
     yield Metric("error", signal + noise)
     finite = np.isfinite(facts["lengthscale"])
     truth = torch.from_numpy(facts["lengthscale"][finite])
     off = [(t.lengthscale[0].expand(len(finite))[finite].cpu() - truth).square().sum().item() for t in thetas]
     yield Metric("error_lengthscale", np.mean(off))
+
+
+def gradient_norm(problem: Problem, w: Params) -> float:
+    """‖∇ Σ p_k L_k/N_k‖² in signal and noise, on each device's whole data."""
+    parts = [problem.task.gradient(w, problem.whole(k)) for k in range(len(problem.federation.train))]
+    total = {
+        name: sum(p * g[name] for p, g in zip(problem.weights, parts, strict=True)) for name in ("signal", "noise")
+    }
+    return float(sum(g.square().sum() for g in total.values()))

@@ -11,6 +11,8 @@ ranks: exact every client sends F_k at the server's model before each round (§2
 Choices: the box needs losses of clients that were not sampled; here a client counts with its last known loss, and a
 group without any ties with all others. The individual objective as printed lacks p_k before (1 + λ r_k/p_k); Lemma 3
 with |A| = 1, which has it, is used.
+
+The authors' public code differs from the box in four points; `gifair_authors` runs with them.
 """
 
 from collections.abc import Iterator
@@ -55,7 +57,7 @@ class GIFAIRGlobal(FedAvg):
         clients, w = len(problem.federation), state["w"]
         losses, _ = problem.task.evaluate(w, problem.federation.train, list(range(clients)))
         traffic = Traffic(clients * tree_bytes(w), clients * next(iter(w.values())).element_size())
-        rank = client_ranks(losses, torch.ones_like(state["known"]), state["group"])
+        rank = self.ranked(losses, torch.ones_like(state["known"]), state["group"])
         return {**state, "exact": losses, "rank": rank}, traffic
 
     def message(self, state: State, client: int) -> Any:
@@ -74,7 +76,11 @@ class GIFAIRGlobal(FedAvg):
         losses, known = state["losses"].clone(), state["known"].clone()
         losses[cohort.clients] = sent
         known[cohort.clients] = True
-        return {**state, "w": w, "losses": losses, "known": known, "rank": client_ranks(losses, known, state["group"])}
+        return {**state, "w": w, "losses": losses, "known": known, "rank": self.ranked(losses, known, state["group"])}
+
+    def ranked(self, losses: Tensor, known: Tensor, group: Tensor) -> Tensor:
+        """r_k [K] from the clients' losses [K], whether they are known [K], and their groups [K]."""
+        return client_ranks(losses, known, group)
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         if round == 0:

@@ -2,13 +2,14 @@
 node j's loss for node i.
 
 A round is three exchanges: (0) each node minimises its own loss over its head, by `head_steps` gradient steps, step 5;
-(1) each node l computes the losses L_l(θ^(j), θ^sh) of every head, step 7, and the server takes
-ω*_ij = argmin ω·L_j(θ^(i), θ^sh) − log ω = 1/L_ij, step 9; (2) each node sends Σ_j ω*_jl ∇_sh L_l(θ^(j), θ^sh), steps
-10–11, and the server goes against 1/N times their sum, step 12.
+(1) each node l computes the losses L_l(θ^(j), θ^sh) of every head, the means over all its n_l samples, step 7, and the
+server takes ω*_ij = argmin ω·L_j(θ^(i), θ^sh) − log ω = 1/L_ij, step 9; (2) each node sends
+Σ_j ω*_jl ∇_sh L_l(θ^(j), θ^sh), steps 10–11, and the server goes against 1/N times their sum, step 12.
 
-Deviations: L is floored at `floor` (ω is unbounded as L → 0); every query uses the next mini-batch, as "batch-wise
-training" and the authors' code have it; the paper's argmin over the head is a number of gradient steps. weights `ones`
-sets ω = 1: the arm that tells the weights from the step length.
+Deviations: L is floored at `floor` (ω is unbounded as L → 0); losses and ω are computed every `refresh` rounds;
+gradients are those of a mini-batch ("batch-wise training", §5); the argmin over the head is a number of gradient
+steps. weights `even` puts the mean of all 1/L in place of each: the arm that tells the weights from the step length,
+which grows with them. `ones` sets ω = 1.
 """
 
 from collections.abc import Iterator
@@ -18,11 +19,14 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from fedrepro.algorithms.fedper import parted
 from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial, limited, one_of, pairs, positive
-from fedrepro.core.federation import Batches
+from fedrepro.core.federation import Batch, Batches
 from fedrepro.core.params import Params, Uploads, weighted_sum
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
+
+PART = 128  # samples whose losses are computed at a time: few enough that activations stay in the cache
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,8 @@ class OmniFedge(Algorithm):
     head_lr: float = positive(0.02, "the step must be positive")
     head_steps: int = limited(1, lambda v: v >= 1, "at least one step is needed")
     floor: float = positive(1e-3, "must be positive, or ω has no bound")
-    weights: str = one_of("bayes", "bayes", "ones")  # bayes: ω = 1/L; ones: ω = 1
+    refresh: int = limited(1, lambda v: v >= 1, "at least one round")  # rounds from one ω to the next
+    weights: str = one_of("bayes", "bayes", "even", "ones")  # bayes: ω = 1/L; even: the mean of 1/L; ones: ω = 1
     exchanges: ClassVar[int] = 3
     server_only: ClassVar[frozenset[str]] = frozenset(["lr", "floor", "weights"])
     trial: ClassVar[Trial] = Trial(
@@ -39,8 +44,8 @@ class OmniFedge(Algorithm):
     )
 
     def resolve(self, problem: Problem) -> Self:
-        if problem.steps < self.head_steps + 2:
-            needs = f"head_steps = {self.head_steps} needs {self.head_steps + 2} batches per round (local.steps)"
+        if problem.steps < self.head_steps + 1:
+            needs = f"head_steps = {self.head_steps} needs {self.head_steps + 1} batches per round (local.steps)"
             raise UserError(f"OmniFedge: {needs}, there are {problem.steps}")
         return self
 
@@ -51,6 +56,9 @@ class OmniFedge(Algorithm):
         heads = Params({k: torch.stack([v] * nodes) for k, v in head.items()})
         return {"shared": shared, "heads": heads, "losses": ones, "omega": ones.clone(), "exchange": 0}
 
+    def init_client(self, problem: Problem, client: int, w: Params) -> Any:
+        return None if self.weights == "ones" else problem.whole(client)
+
     def message(self, state: State, client: int) -> Any:
         heads, shared = state["heads"], state["shared"]
         if state["exchange"] == 0:
@@ -60,16 +68,18 @@ class OmniFedge(Algorithm):
 
     def client_update(self, task: Task, message: Any, local: Any, batches: Batches) -> tuple[Any, Any]:
         shared, heads, *omega = message
-        mine = list(batches)
-        if batches.exchange == 0:
-            head = heads.clone()
-            for batch in mine[: self.head_steps]:
-                g = task.gradient(Params({**shared, **head}), batch, of=list(head))
-                head = head.descend(g, self.head_lr)
-            return head, local
         if batches.exchange == 1:
-            return losses(task, shared, heads, mine[self.head_steps]), local
-        return shared_gradient(task, shared, heads, omega[0], mine[self.head_steps + 1]), local
+            stale = local is None or batches.round % self.refresh
+            found = shared[next(iter(shared))].new_zeros(0) if stale else mean_losses(task, shared, heads, local)
+            return found, None
+        mine = list(batches.head(self.head_steps + 1))
+        if batches.exchange == 2:
+            return shared_gradient(task, shared, heads, omega[0], mine[-1]), None
+        head = heads.clone()
+        for batch in mine[:-1]:
+            g = task.gradient(Params({**shared, **head}), batch, of=list(head))
+            head = head.descend(g, self.head_lr)
+        return head, None
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
         nodes = len(state["omega"])
@@ -79,35 +89,44 @@ class OmniFedge(Algorithm):
             return {**state, "heads": uploads.stack(), "exchange": 1}
         if state["exchange"] == 1:
             found = uploads.stack().to("cpu", torch.float64).T.contiguous()  # [head, node]
-            return {**state, "losses": found, "omega": self.omega(found), "exchange": 2}
+            new = {"losses": found, "omega": self.omega(found)} if found.numel() else {}
+            return {**state, **new, "exchange": 2}
         total = weighted_sum(uploads, [1 / nodes] * nodes)
         return {**state, "shared": state["shared"].add(total, alpha=-self.lr), "exchange": 0}
 
     def omega(self, losses: Tensor) -> Tensor:
-        """ω*, the minimiser of (2) in ω for given losses [head, node]."""
-        return torch.ones_like(losses) if self.weights == "ones" else 1 / losses.clamp_min(self.floor)
+        """ω*, the minimiser of (2) in ω for given losses [head, node]; `even`: its mean."""
+        best = 1 / losses.clamp_min(self.floor)
+        return best if self.weights == "bayes" else torch.full_like(best, best.mean().item())
 
     def model(self, state: State, local: Any, client: int) -> Params:
         head = Params({k: v.mean(0) if client < 0 else v[client] for k, v in state["heads"].items()})
         return Params({**state["shared"], **head})
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
-        yield from weighing(problem, state, round)
-        if round:  # the step length if all gradients were equal, to compare with FedSGD's rate
+        if round == 0 or (self.weights != "ones" and (round - 1) % self.refresh == 0):
+            yield from weighing(problem, state, round)
+        if round == problem.rounds:  # the step length if all gradients were equal, to compare with FedSGD's rate
             yield Metric("step_length", self.lr * state["omega"].sum().item() / len(state["omega"]))
 
 
 def split(task: Task, w: Params) -> tuple[Params, Params]:
     """(θ^sh, θ^(i)) of a model that declares the parameters of a node's own."""
-    own = task.model.own
-    if not own:
+    if not task.model.own:
         raise UserError(f"the model {type(task.model).__name__} has no parameters that are a node's own")
-    return Params({k: v for k, v in w.items() if k not in own}), Params({k: w[k] for k in own})
+    return parted(task, w)
 
 
 def losses(task: Task, shared: Params, heads: Params, batch: Any) -> Tensor:
     """L(θ^(j), θ^sh) for every head j, on one batch: [heads]. The layers before the heads are computed once."""
     return torch.func.vmap(lambda head: task.loss(Params({**shared, **head}), batch))(heads)
+
+
+@torch.no_grad()
+def mean_losses(task: Task, shared: Params, heads: Params, whole: Batch) -> Tensor:
+    """The same over all samples of a node, a part at a time: [heads]."""
+    parts = (Batch(x, y) for x, y in zip(whole.x.split(PART), whole.y.split(PART), strict=True))
+    return torch.stack([len(part.y) / len(whole.y) * losses(task, shared, heads, part) for part in parts]).sum(0)
 
 
 def shared_gradient(task: Task, shared: Params, heads: Params, omega: Tensor, batch: Any) -> Params:

@@ -7,8 +7,11 @@
 - no minimisation over the head: a step on the shared part, then one on the head, each against Σ_j ω_ij ∇L_j(w_i),
   without the 1/N of Algorithm 1.
 
-A round is three exchanges, each with the next mini-batch: losses of all models on each node's batch; gradients of the
-shared part; gradients of the heads at the new shared part.
+A round is three exchanges, each on the next mini-batch of a node: losses of all models; gradients of the shared part;
+gradients of the heads at the new shared part. In the code a node's samples are shuffled and cut into 100 batches, which
+are walked through (`local.batches` of an experiment). The models start from their own initialisations or, with
+`local_epochs`, from models trained on each node's own data: in the code the answer to "i.i.d.?" also answers "start
+from local models?", so its i.i.d. runs do, and the others do not.
 """
 
 from collections.abc import Iterator
@@ -18,21 +21,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
-from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial, positive
-from fedrepro.core.federation import Batches
+from fedrepro.core import streams
+from fedrepro.core.algorithm import Algorithm, Cohort, Metric, Problem, State, Trial, not_negative, positive
+from fedrepro.core.federation import Batch, Batches
 from fedrepro.core.params import Params, Uploads
 from fedrepro.core.task import Task
 from fedrepro.errors import UserError
 from fedrepro.studies.omni.algorithms.omni_fedge import split, weighing
 
 SMALLEST = 1e-4
+LOCAL_BATCH, LOCAL_LR = 100, 0.01  # of local training
 
 
 @dataclass(frozen=True)
 class OmniFedgeAuthors(Algorithm):
     lr: float = positive(0.02, "the step must be positive")
+    local_epochs: int = not_negative(0)  # of local training before the first round
     exchanges: ClassVar[int] = 3
-    server_only: ClassVar[frozenset[str]] = frozenset(["lr"])
+    server_only: ClassVar[frozenset[str]] = frozenset(["lr", "local_epochs"])
     trial: ClassVar[Trial] = Trial(({"lr": 0.05}, {"lr": 0.1}), cases=("mlp, five steps",), gradients=12)
 
     def resolve(self, problem: Problem) -> Self:
@@ -42,11 +48,10 @@ class OmniFedgeAuthors(Algorithm):
 
     def init(self, problem: Problem, w: Params) -> State:
         nodes = len(problem.federation)
-        models = [problem.initial(k) for k in range(nodes)] if problem.initial else [w] * nodes
         split(problem.task, w)  # an error here rather than in the first round
-        stacked = Params({k: torch.stack([m[k] for m in models]) for k in w})
+        models = own_models(problem, w, self.local_epochs)
         omega = torch.full((nodes, nodes), 1 / nodes, dtype=torch.float64)
-        return {"models": stacked, "omega": omega, "losses": torch.ones_like(omega), "exchange": 0}
+        return {"models": models, "omega": omega, "losses": torch.ones_like(omega), "exchange": 0}
 
     def message(self, state: State, client: int) -> Any:
         return state["models"]
@@ -80,6 +85,21 @@ class OmniFedgeAuthors(Algorithm):
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         return weighing(problem, state, round)
+
+
+def own_models(problem: Problem, w: Params, epochs: int) -> Params:
+    """[nodes, …]: each node's own initialisation, trained on its own data for `epochs` as the code's local training is.
+    The order of samples is the same for every seed; the samples are not."""
+    models = []
+    for k in range(len(problem.federation)):
+        own = (problem.initial(k) if problem.initial else w).clone()
+        x, y, *_ = problem.federation.train.full_batch(k)
+        for epoch in range(epochs):
+            order = torch.from_numpy(streams.generator("local training", 0, "batches", k, epoch).permutation(len(y)))
+            for rows in order.split(LOCAL_BATCH):
+                own = own.descend(problem.task.gradient(own, Batch(x[rows], y[rows])), LOCAL_LR)
+        models.append(own)
+    return Params({name: torch.stack([own[name] for own in models]) for name in w})
 
 
 def weights(losses: np.ndarray, start: np.ndarray) -> np.ndarray:

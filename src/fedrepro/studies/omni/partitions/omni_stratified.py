@@ -8,7 +8,8 @@
 The paper says "non-uniform sampling"; this split and the skewed one (`omni_skewed`) follow its authors' code: training
 and test images are pooled, nodes are disjoint and stratified. The test share is 5/9 (778 of 1,400), stratified too.
 A pool too small for `samples` and `test_samples` is dealt out whole, in the same proportion; the federation's json has
-the actual sizes.
+the actual sizes. `validation` is for choosing steps, which the paper does not: samples beside those of the table, with
+the classes of the node's own, as a share of its training samples.
 """
 
 import numpy as np
@@ -21,11 +22,24 @@ EXAMPLES = {"mnist": {"clients": 3, "samples": 20, "test_samples": 25}}
 
 
 def omni_stratified(
-    dataset: Dataset, rng: np.random.Generator, *, clients: int = 5, samples: int = 622, test_samples: int = 778
+    dataset: Dataset,
+    rng: np.random.Generator,
+    *,
+    clients: int = 5,
+    samples: int = 622,
+    test_samples: int = 778,
+    validation: float = 0.0,
 ) -> Assignment:
     """Nodes of equal size with equal class counts (to within one)."""
-    nodes = deal(dataset, rng, clients, samples, test_samples, "omni_stratified", times=1)
-    return cut(nodes, dataset.train.y, rng, samples, test_samples, "omni_stratified")
+    more = validation * samples / max(1, samples + test_samples)
+    nodes = deal(dataset, rng, clients, samples, test_samples, "omni_stratified", times=1 + more)
+    dealt = [rows[in_proportion(dataset.train.y[rows], rng)] for rows in nodes]
+    sizes = [round(len(rows) / (1 + more)) for rows in dealt]
+    kept, spare = (
+        [rows[:n] for rows, n in zip(dealt, sizes, strict=True)],
+        [rows[n:] for rows, n in zip(dealt, sizes, strict=True)],
+    )
+    return cut(kept, spare, dataset.train.y, rng, samples, test_samples, validation, "omni_stratified")
 
 
 def deal(
@@ -45,9 +59,16 @@ def deal(
 
 
 def cut(
-    nodes: list[np.ndarray], labels: np.ndarray, rng: np.random.Generator, samples: int, test_samples: int, scheme: str
+    nodes: list[np.ndarray],
+    spare: list[np.ndarray],
+    labels: np.ndarray,
+    rng: np.random.Generator,
+    samples: int,
+    test_samples: int,
+    validation: float,
+    scheme: str,
 ) -> Assignment:
-    """Each node's rows cut into training and test samples, stratified."""
+    """Each node's rows cut into training and test samples, stratified; its first spare rows are for validation."""
     train, test = [], []
     for rows in nodes:
         size = round(len(rows) * samples / (samples + test_samples))
@@ -56,4 +77,7 @@ def cut(
         order = in_proportion(labels[rows], rng)
         train.append(rows[order[:size]])
         test.append(rows[order[size:]])
-    return Assignment({"train": train, "test": test}, of={"test": "train"})
+    if not validation:
+        return Assignment({"train": train, "test": test}, of={"test": "train"})
+    held = [rows[: round(validation * len(mine))] for rows, mine in zip(spare, train, strict=True)]
+    return Assignment({"train": train, "validation": held, "test": test}, of={"validation": "train", "test": "train"})
