@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from fedrepro.evidence.tables import Tables, rows
-from fedrepro.report.plotting import COLOURS, Drawn, band, figure
+from fedrepro.report.plotting import COLOURS, Drawn, band, figure, log_axis
 from fedrepro.studies.sa.artefacts import METHODS, with_deviation
 from fedrepro.studies.sa.measures import trajectory
 
@@ -91,6 +91,9 @@ def skew(tables: Tables) -> Drawn:
             reach = [ends["mean"] - ends["low"], ends["high"] - ends["mean"]]
             ax.errorbar(at, ends["mean"], yerr=reach, fmt="o", markersize=4, capsize=2, color=colour, label=method)
             drawn.append(ends.assign(metric=metric, method=method, case=[" ".join(s.split()) for s in SKEWS.values()]))
+        if not ends["seeds"].any():
+            ax.text(0.5, 0.5, "too few rounds", transform=ax.transAxes, ha="center", color="#555555")
+            ax.set_yticks([])
         ax.set_xticks(range(len(SKEWS)), list(SKEWS.values()))
         ax.grid(axis="x", visible=False)
         ax.set_ylabel(label)
@@ -110,7 +113,8 @@ def ode(tables: Tables) -> Drawn:
             mine = rows(table, "window_distance", **{"grid.power": power})
             summary = band(ax, mine, "round", label=label, colour=colour, marker=".", markersize=4)
             drawn.append(summary.assign(N=steps, delta=label, quantity="sup distance"))
-        ax.set(xscale="log", yscale="log", xlabel="round in which the window begins")
+        ax.set(xscale="log", xlabel="round in which the window begins")
+        log_axis(ax, "y")
     axes[0, 0].set_ylabel("averaged iterates")
     axes[1, 0].set_ylabel("largest distance to the ODE\non [T_n, T_n + 1]")
     fig.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
@@ -125,7 +129,7 @@ def _path(ax: Axes, table: pd.DataFrame, steps: int) -> pd.DataFrame:
         ax.plot(time, path.iterates[:, j], color=COLOURS[j + 4], linewidth=1.2, label=f"{name} of w̄")
         ax.plot(time[1:], solved[:, j], color="black", linestyle=":", label="ODE" if j else None)
     ax.set(title=f"N = {steps}", xlabel="interpolated time T_n (δ = 0.9)")
-    ax.legend(loc="center right")
+    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.67))
     points = np.column_stack([time[1:], path.iterates[1:], solved])
     columns = ["time", *(f"{what} {j}" for what in ("iterate", "ode") for j in range(len(path.b)))]
     return pd.DataFrame(points, columns=columns).assign(N=steps, delta="δ = 0.9", quantity="path")
