@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
+from matplotlib.ticker import LogLocator
 
 from fedrepro.evidence.intervals import Sample
 from fedrepro.evidence.tables import RUN, Tables, final, rows
-from fedrepro.report.plotting import COLOURS, Drawn, band, figure
+from fedrepro.report.plotting import COLOURS, Drawn, band, figure, plain_ticks
 from fedrepro.studies.omni.measures import TARGETS, square
 
 SETTINGS = {"mnist_iid": "MNIST, i.i.d.", "mnist_noniid": "MNIST, non-i.i.d."}
@@ -30,6 +31,7 @@ ENDS = {
     "baselines": {"fedavg": ("FedAvg", COLOURS[4]), "fedper": ("FedPer", COLOURS[6]), "fedrep": ("FedRep", COLOURS[7])},
 }
 GAP = 0.045  # from one end point to the next, as a share of the rounds
+BELOW = 0.1  # accuracy shown below the worst end; curves begin lower
 
 
 def table1(tables: Tables) -> pd.DataFrame:
@@ -54,7 +56,7 @@ def chosen(table: pd.DataFrame, algorithm: str) -> pd.DataFrame:
 
 def fig1(tables: Tables) -> Drawn:
     """Fig. 1: average accuracy of the nodes over rounds, training and test, four settings; end points beside them."""
-    fig, axes = figure(2, 4, width=11.0, height=2.7, sharex="col", sharey="col")
+    fig, axes = figure(2, 4, width=11.0, height=2.7, sharex="col")
     drawn = []
     for column, (name, title) in enumerate(SETTINGS.items()):
         for ax, split in zip(axes[:, column], ("train", "test"), strict=True):
@@ -73,6 +75,7 @@ def fig1(tables: Tables) -> Drawn:
                     curve = rows(chosen(tables[f"{name}_{more}"], algorithm), "accuracy", split=split, client=-1)
                     ends.append((label, colour, "authors" not in label, final(curve, "accuracy")["value"]))
             drawn += [line.assign(**about) for line in _end_points(ax, ends, last)]
+            ax.set(xticks=[0, last // 2, last], ylim=(max(0.0, min(v.mean() for *_, v in ends) - BELOW), 1.0))
         axes[0, column].set_title(title)
         axes[1, column].set_xlabel("round")
     for ax, split in zip(axes[:, 0], ("train", "test"), strict=True):
@@ -151,7 +154,8 @@ def weights(tables: Tables) -> Drawn:
             shown.append((title, label, matrix))
     sizes = np.concatenate([m.ravel() for _, label, m in shown if label.startswith("ω")])
     sizes = sizes[np.isfinite(sizes)]
-    norm = LogNorm(*(np.quantile(sizes, (0, 1)) if len(sizes) else (0.1, 10.0)))
+    low, high = (sizes.min(), sizes.max()) if len(sizes) else (1.0, 1.0)
+    norm = LogNorm(low / 2, high * 2)  # wider than the weights: near equal ones have near colours
     drawn, images = [], {}
     for ax, (title, label, matrix) in zip(axes.flat, shown, strict=True):
         weight = label.startswith("ω")
@@ -172,7 +176,9 @@ def weights(tables: Tables) -> Drawn:
     for above, below, (_, label, _) in zip(axes[0], axes[-1], shown, strict=False):
         above.set_title(label)
         below.set_xlabel("data of node j")
-    fig.colorbar(images[True], ax=axes[:, 1:], label="ω", shrink=0.5)
+    bar = fig.colorbar(images[True], ax=axes[:, 1:], label="ω", shrink=0.5)
+    bar.ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    plain_ticks(bar.ax.yaxis)
     return fig, pd.DataFrame(drawn)
 
 
