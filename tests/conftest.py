@@ -4,6 +4,8 @@ data where a folder holds it."""
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,14 @@ torch.set_num_threads(1)
 settings.register_profile("no clock", deadline=None)  # a slow machine is no failure
 settings.load_profile("no clock")
 _CANDIDATES = [os.environ.get("FEDREPRO_TEST_DATA"), os.environ.get("DATA_DIR"), ROOT.parent / "shared" / "datasets"]
+
+
+@pytest.fixture(autouse=True)
+def closed_figures() -> Iterator[None]:
+    """A test leaves no figure open: the twenty-first would be a warning, in whichever test draws it."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture

@@ -194,9 +194,10 @@ def test_the_printed_numbers_are_given_by_id(toy, results, tmp_path):
     assert toy.given.printed == {"table1/loss": (0.5, 0.1)}
 
 
-def test_an_artefact_without_data_says_so(toy, results):
+def test_an_artefact_without_data_is_a_schematic(toy, results):
     about = render(results, {**SPEC, "experiments": []})
-    assert (about["data"], about["seeds"], about["diverged"], about["runs"], about["inputs"]) == ([], 0, 0, [], [])
+    assert about["data"] == ["schematic"]
+    assert (about["seeds"], about["diverged"], about["runs"], about["inputs"]) == (0, 0, [], [])
 
 
 def test_the_same_results_give_the_same_files(toy, results):
