@@ -9,9 +9,11 @@ import nbformat
 import pandas as pd
 import pytest
 
+from fedrepro.evidence.claim_files import load_claims
 from fedrepro.evidence.ledger import COLUMNS as LEDGER_COLUMNS
 from fedrepro.evidence.ledger import VERDICTS
 from fedrepro.files import read_json, read_yaml, sha256
+from fedrepro.workflow import code_inputs
 from tests.workflow.conftest import ARTEFACTS, Checkout
 
 pytestmark = pytest.mark.workflow
@@ -24,8 +26,9 @@ MANIFEST_KEYS = {
     *("federation_sha256", "commit", "versions", "device", "threads", "seconds", "peak_memory_mb", "strategy"),
     *("gradient_steps", "diverged", "machine", "resumed_from"),
 }
-LEDGER = ["claim", "study", "source", "kind", "statement", "published", "ours", "ci_low", "ci_high"]
-LEDGER += ["verdict", "reason", "data", "scale", "seeds"]
+LEDGER = ["claim", "study", "origin", "source", "kind", "family", "statement", "paper_says", "our_test", "ours"]
+LEDGER += ["ci_low", "ci_high", "p", "p_holm", "p_flip", "p_printed", "verdict", "reason", "hint", "evidence"]
+LEDGER += ["data", "scale", "seeds", "reading", "next"]
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +94,7 @@ def test_a_run_that_diverges_is_recorded_and_does_not_fail_the_workflow(run):
 
 
 @pytest.mark.parametrize("artefact", ARTEFACTS)
-def test_an_artefact_has_its_chain_down_to_the_data(run, artefact):
+def test_an_artefact_has_its_chain_down_to_the_data(run, artefact, monkeypatch):
     base = run.results / "artefacts" / "toy" / artefact
     assert base.with_suffix(".svg").read_bytes().startswith(b"<?xml")
     assert base.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
@@ -100,8 +103,9 @@ def test_an_artefact_has_its_chain_down_to_the_data(run, artefact):
     experiment = {"fig3b": "line", "faults": "faults"}[artefact]
     assert (about["artefact"], about["scale"]) == (f"toy/{artefact}", "smoke")
     assert (about["data"], about["seeds"]) == (["synthetic"], 2)
+    monkeypatch.setattr(code_inputs, "ROOT", run.folder)
     for path, digest in about["code"].items():
-        assert digest == sha256(run.folder / path)
+        assert digest == code_inputs.syntax_sha256.__wrapped__(path)
     assert "src/fedrepro/studies/toy/artefacts.py" in about["code"]
     assert [i["path"] for i in about["inputs"]] == [f"tables/toy/{experiment}.parquet"]
     for made_from in about["inputs"]:
@@ -116,8 +120,8 @@ def test_an_artefact_has_its_chain_down_to_the_data(run, artefact):
 def test_every_claim_has_its_verdict(run):
     ledger = pd.read_csv(run.results / "ledger.csv")
     assert list(ledger.columns) == LEDGER == LEDGER_COLUMNS
-    declared = read_yaml(run.folder / "config" / "studies" / "toy" / "claims.yaml")["claims"]
-    assert ledger["claim"].tolist() == [f"toy/{claim['id']}" for claim in declared]
+    declared = load_claims(run.folder / "config" / "studies" / "toy" / "claims.yaml").claims
+    assert ledger["claim"].tolist() == [f"toy/{claim}" for claim in declared]
     assert len(ledger) > 5
     assert set(ledger["verdict"]) <= set(VERDICTS)
     assert set(ledger["scale"]) == {"smoke"}
