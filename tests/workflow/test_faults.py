@@ -115,7 +115,7 @@ def test_one_failing_experiment_stops_no_other_and_the_report_says_what_failed(c
     assert checkout.jobs("all") == set()
 
 
-CLAIM = {"id": "sum", "source": "§1", "statement": "One and one is two.", "kind": "consistency"}
+CLAIM = {"origin": "printed", "source": "§1", "statement": "One and one is two.", "kind": "consistency"}
 CLAIM |= {"expression": "a + a", "numbers": {"a": 1}, "stated": 2, "tolerance": {"absolute": 0}}
 
 
@@ -127,7 +127,11 @@ def add_study(checkout: Checkout, name: str) -> None:
         rename(folder / home / name, "toy", name)
     (folder / "config/studies" / name / "experiments" / "faults.yaml").unlink()
     checkout.rewrite(f"config/studies/{name}/artefacts.yaml", lambda artefacts: artefacts.pop("faults"))
-    checkout.rewrite(f"config/studies/{name}/claims.yaml", lambda file: file.update(claims=[CLAIM]))
+    checkout.rewrite(f"config/studies/{name}/claims.yaml", lambda file: file.update(claims={"sum": CLAIM}))
+    checkout.rewrite(f"config/studies/{name}/study.yaml", lambda study: (study.pop("headlines"), study.pop("main")))
+    for path in (folder / "src/fedrepro/studies" / name / "algorithms").glob("*.py"):
+        if path.stem not in ("__init__", name):  # the names of methods are unique
+            path.unlink()
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
     notebook.cells[0].metadata["tags"] = ["parameters"]
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
