@@ -54,7 +54,7 @@ format: $(STAMP) ## format with ruff and snakefmt, in place
 	@$(BIN)/ruff check --quiet --fix . && $(BIN)/ruff format --quiet . && $(BIN)/snakefmt Snakefile workflow
 
 plan: $(STAMP) ## show jobs, gradient steps, and estimates of time, GPU-hours and disk for the chosen scale
-	@$(BIN)/python -m fedrepro.commands.plan $(CONFIG)
+	@$(BIN)/fedrepro plan $(CONFIG)
 
 data: $(STAMP) ## fetch and verify the real data sets (ONLY="mnist cifar10") into DATA_DIR, or into the cache
 	@$(BIN)/python -m fedrepro.data.fetch $(if $(DATA_DIR),--to $(call quote,$(DATA_DIR))) $(ARGS) -- $(call quote,$(ONLY))
@@ -63,7 +63,7 @@ report: $(STAMP) ## rebuild the report from the existing results
 	@$(SNAKEMAKE) --forcerun build_report $(ARGS) -- all
 
 check-reference: $(STAMP) ## compare the results of a fresh run (of SCALE) with results/reference
-	@$(BIN)/python -m fedrepro.commands.reference check $(call quote,results/$(SCALE))
+	@$(BIN)/fedrepro reference check $(call quote,results/$(SCALE))
 
 $(BENCH_STAMP): $(STAMP) envs/bench.sh envs/bench.txt
 	@sh envs/bench.sh $@
@@ -82,7 +82,7 @@ lock: $(STAMP) ## resolve pyproject.toml into envs/requirements.lock again (need
 
 sbom: $(STAMP) ## write a software bill of materials of the lock, with licences: results/sbom.cdx.json
 	@mkdir -p results
-	@$(BIN)/python -m fedrepro.commands.bill >results/sbom.cdx.json
+	@$(BIN)/fedrepro bill >results/sbom.cdx.json
 	@echo "bill of materials: $(CURDIR)/results/sbom.cdx.json"
 
 clean: ## remove results (not results/reference) and snakemake's records; keep .venv

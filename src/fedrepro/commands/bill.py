@@ -1,14 +1,16 @@
-"""`make sbom`: a bill of materials of envs/requirements.lock, as CycloneDX 1.5 JSON on stdout. Licences are those that
-the installed packages declare; packages for another system or Python are listed without."""
+"""`fedrepro bill` (`make sbom`): a bill of materials of envs/requirements.lock, as CycloneDX 1.5 JSON. Licences are
+those that the installed packages declare; packages for another system or Python are listed without."""
 
 import json
 import re
-import sys
+from argparse import Namespace
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from fedrepro import __version__
+from fedrepro.commands.command import Command
 from fedrepro.files import ROOT
 
 LOCK = ROOT / "envs" / "requirements.lock"
@@ -50,5 +52,8 @@ def bill(lock: Path = LOCK) -> dict[str, Any]:
     return {**head, "components": components}
 
 
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(bill(), indent=1) + "\n")
+def run(given: Namespace) -> Iterator[str]:
+    yield json.dumps(bill(), indent=1)
+
+
+COMMAND = Command(help="bill of materials of the lock, as CycloneDX JSON", run=run)

@@ -18,11 +18,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from fedrepro.commands.command import Command, folder_argument
 from fedrepro.core.experiment import SCALES
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import ROOT, read_json, read_yaml, sha256, write_atomically, write_json
@@ -50,14 +52,17 @@ class Run(NamedTuple):
         return f"runs/{self}.{suffix}"
 
 
-def main(way: str, archive: Path, results: Path, chosen: Sequence[str], sample: int, data_dir: str | None) -> list[str]:
+def run(given: Namespace) -> Iterator[str]:
     """Export or import, from anywhere. Results inside the checkout are named as the workflow does."""
-    archive, results = archive.resolve(), results.resolve()
-    data_dir = str(Path(data_dir).resolve()) if data_dir else None
+    if given.folder is None:
+        raise UserError("--in is needed: the results folder to export from or import into, such as results/workstation")
+    archive, results = given.archive.resolve(), given.folder.resolve()
+    data_dir = str(Path(given.data_dir).resolve()) if given.data_dir else None
     with contextlib.chdir(ROOT):
         results = results.relative_to(ROOT) if results.is_relative_to(ROOT) else results
-        lines = export(results, archive, chosen) if way == "export" else import_(archive, results, sample, data_dir)
-        return list(lines)
+        exports = given.way == "export"
+        lines = export(results, archive, given.names) if exports else import_(archive, results, given.sample, data_dir)
+        yield from lines
 
 
 def export(results: Path, archive: Path, chosen: Sequence[str] = ()) -> Iterator[str]:
@@ -220,3 +225,15 @@ def _snakemake(layout: Any, targets: Sequence[str], results: str | None = None) 
     if done.returncode:
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "")
         raise UserError(f"the data could not be prepared, or the run not trained again, here: {last}")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("way", choices=["export", "import"])
+    parser.add_argument("archive", type=Path)
+    parser.add_argument("names", nargs="*", help="export: studies or STUDY/EXPERIMENTs (all if none)")
+    parser.add_argument("--sample", type=int, default=1, help="import: cheap runs that are trained again")
+    parser.add_argument("--data-dir", help="import: folder of real data")
+    folder_argument(parser)
+
+
+COMMAND = Command(help="finished runs as an archive: export it, import one", arguments=arguments, run=run)

@@ -2,12 +2,12 @@
 numbers are those of the ledger (evidence/power.py)."""
 
 import math
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from fedrepro.evidence.power import seconds_in, told
-from fedrepro.evidence.verdicts import NOT_TESTED, UNDECIDED
+from fedrepro.commands.command import Command, folder_argument, ledgers, read_rows
 
 
 class Open(NamedTuple):
@@ -19,24 +19,25 @@ class Open(NamedTuple):
     needs: str
 
 
-def open_claims(ledgers: Iterable[Path]) -> list[Open]:
-    """Of the papers' own claims, the cheapest first."""
-    import pandas as pd  # here: other commands start faster without
+def open_claims(paths: Iterable[Path]) -> list[Open]:
+    """Of the papers' own claims, the cheapest first. paths: ledgers."""
+    from fedrepro.evidence.power import seconds_in
+    from fedrepro.evidence.verdicts import NOT_TESTED, UNDECIDED
 
     found = []
-    for path in ledgers:
-        rows = pd.read_csv(path, keep_default_na=False)
-        rows = rows[(rows["origin"] == "paper") & rows["verdict"].isin([UNDECIDED, NOT_TESTED])]
-        for row in rows.itertuples():
-            seconds = seconds_in(row.next)
-            needs = row.next.rpartition(", about ")[0] if math.isfinite(seconds) else row.next
-            found.append(Open(seconds, row.claim, row.verdict, needs or row.reason))
+    for row in (row for path in paths for row in read_rows(path)):
+        if row["origin"] == "paper" and row["verdict"] in (UNDECIDED, NOT_TESTED):
+            seconds = seconds_in(row["next"])
+            needs = row["next"].rpartition(", about ")[0] if math.isfinite(seconds) else row["next"]
+            found.append(Open(seconds, row["claim"], row["verdict"], needs or row["reason"]))
     return sorted(found)
 
 
-def tell_next(ledgers: Iterable[Path]) -> Iterator[str]:
+def tell_next(given: Namespace) -> Iterator[str]:
     """One line per claim: time, claim, verdict, what would decide it."""
-    claims = open_claims(ledgers)
+    from fedrepro.evidence.power import told
+
+    claims = open_claims(ledgers(given.study, given.folder))
     width = max((len(one.claim) for one in claims), default=0)
     for one in claims:
         yield f"{told(one.seconds):>12}  {one.claim:<{width}}  {one.verdict:<10}  {one.needs}".rstrip()
@@ -45,6 +46,9 @@ def tell_next(ledgers: Iterable[Path]) -> Iterator[str]:
 
 def summary(claims: Iterable[Open]) -> str:
     """How many are open, and the time of all, as if no two shared a run."""
+    from fedrepro.evidence.power import told
+    from fedrepro.evidence.verdicts import NOT_TESTED, UNDECIDED
+
     claims = list(claims)
     counts = [f"{n} {v}" for v in (UNDECIDED, NOT_TESTED) if (n := sum(one.verdict == v for one in claims))]
     if not counts:
@@ -52,3 +56,13 @@ def summary(claims: Iterable[Open]) -> str:
     known = [one.seconds for one in claims if math.isfinite(one.seconds)]
     cost = f"; at most {told(sum(known))} for {len(known)} of them" if known else ""
     return f"open claims of the papers: {', '.join(counts)}{cost}"
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("study", nargs="*")
+    folder_argument(parser)
+
+
+COMMAND = Command(
+    help="open claims of the papers, by the time it takes to decide them", arguments=arguments, run=tell_next
+)

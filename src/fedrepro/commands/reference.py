@@ -1,253 +1,74 @@
-"""The committed reference run: results/reference, laid out as results/<scale>, each study at one scale.
+"""`fedrepro reference`: keep runs as the committed reference, build its joint files, compare a fresh run with it."""
 
-    python -m fedrepro.commands.reference keep results/paper STUDY…     # copy the studies' results, build the report
-    python -m fedrepro.commands.reference build                         # joint files, page and README's table again
-    python -m fedrepro.commands.reference keep-bench results/bench      # copy the last `make bench`
-    python -m fedrepro.commands.reference check results/demo            # compare a fresh run (make check-reference)
-
-Kept per study: ledger, readings, headlines and the claims' numbers per seed, the artefacts and the runs' manifests.
-Tidy tables and executed notebooks are too large; the numbers are in the artefacts' csv files, pictures and verdicts on
-the page. Pictures of tables are left out, figures have fewer colours, and the page links to its downloads.
-"""
-
-import io
-import math
-import re
-import shutil
-import sys
-from collections.abc import Iterator, Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
-import pandas as pd
-from PIL import Image
-
-from fedrepro.core.experiment import load_experiments
-from fedrepro.core.study import load_studies, study_of
+from fedrepro.commands.command import Command
 from fedrepro.errors import UserError
-from fedrepro.evidence.assumptions import write_registers
-from fedrepro.files import ROOT, read_json, write_atomically
-from fedrepro.report.claims import ORIGINS, VERDICTS
-from fedrepro.report.page import build_report
-
-REFERENCE, CONFIG = ROOT / "results" / "reference", ROOT / "config"
-JOINT = {"ledgers": "ledger.csv", "readings": "readings.csv", "headlines": "headlines.csv"}  # folder → joint file
-KEPT = (*(f"{folder}/{{}}.csv" for folder in (*JOINT, "numbers")), "artefacts/{}/*.*", "runs/{}/**/*.json")
-CONTRADICTED = "contradicted by the source"
-SAME = ["claim", "scale", "data"]  # claims that agree in these are compared
-#: relative difference allowed to numbers without spread over seeds: machines add in different orders
-ROUNDING = 1e-3
-PLACE = re.compile(r"(<!-- summary -->\n).*?(<!-- /summary -->)", re.DOTALL)  # of the table in the README
+from fedrepro.files import ROOT, write_atomically
 
 
-def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, config: Path = CONFIG) -> None:
-    """Replace the studies' part of the reference by that of `results`, a results/<scale> folder."""
-    for study in studies:
-        study_of(config, study)
-        if not (results / "ledgers" / f"{study}.csv").is_file():
-            raise UserError(f"{results}: there is no ledger of {study}: run the whole study first")
-    for study in studies:
-        current = manifests(results, study, config)
-        for pattern in KEPT:
-            for old in reference.glob(pattern.format(study)):
-                old.unlink()
-            for path in sorted(results.glob(pattern.format(study))):
-                of_table = path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table"
-                if not of_table and (path in current or not pattern.startswith("runs")):
-                    _write(reference / path.relative_to(results), path.read_bytes())
-    build(reference, config)
+def run(given: Namespace) -> Iterator[str]:
+    lines: Iterator[str] = given.does(given)
+    return lines
 
 
-def keep_bench(bench: Path, reference: Path = REFERENCE, config: Path = CONFIG) -> None:
-    """Copy the tables and figures of `make bench`."""
-    if not (bench / "engine.csv").is_file():
-        raise UserError(f"{bench}: there is no engine.csv: run `make bench` first")
-    kept = {path.name: path.read_bytes() for path in sorted(bench.iterdir())}
-    shutil.rmtree(reference / "bench", ignore_errors=True)
-    for name, content in kept.items():
-        _write(reference / "bench" / name, content)
-    build(reference, config)
+def keep(given: Namespace) -> Iterator[str]:
+    from fedrepro.report import reference
+
+    reference.keep(given.results, given.study)
+    yield from _write_readme()
 
 
-def _write(target: Path, content: bytes) -> None:
-    write_atomically(target, with_fewer_colours(content) if target.suffix == ".png" else content)
+def build(given: Namespace) -> Iterator[str]:
+    from fedrepro.report import reference
+
+    reference.build()
+    yield from _write_readme()
 
 
-def with_fewer_colours(png: bytes) -> bytes:
-    """The picture in 256 colours: figures use a dozen and their shades, and look the same at a third of the size."""
-    picture, smaller = Image.open(io.BytesIO(png)).convert("RGB"), io.BytesIO()
-    picture.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(smaller, "png", optimize=True)
-    return smaller.getvalue()
+def keep_bench(given: Namespace) -> Iterator[str]:
+    from fedrepro.report import reference
+
+    reference.keep_bench(given.bench)
+    yield f"{given.bench}: kept"
 
 
-def manifests(results: Path, study: str, config: Path = CONFIG) -> dict[Path, str]:
-    """Manifest of each current training job of the study → the hash of its settings."""
-    experiments = load_experiments(config, scales(results)[study], study).values()
-    jobs = ((e, algorithm, shard) for e in experiments for algorithm, shard in e.jobs())
-    return {results / "runs" / e.id / a / f"{shard}.json": e.job_sha256(a) for e, a, shard in jobs}
+def check(given: Namespace) -> Iterator[str]:
+    from fedrepro.report import reference
+
+    told, found = reference.check(given.results)
+    yield from [*found, told]
+    if found:
+        raise UserError(f"{len(found)} differences from results/reference")
+    yield "no difference"
 
 
-def build(reference: Path = REFERENCE, config: Path = CONFIG) -> None:
-    """The joint ledger, readings and headlines, the registers and the page, from the kept files."""
-    there = [study for study in load_studies(config) if (reference / "ledgers" / f"{study}.csv").is_file()]
-    for folder, name in JOINT.items():
-        files = [path for study in there if (path := reference / folder / f"{study}.csv").is_file()]
-        if files:
-            write_atomically(reference / name, pd.concat(map(_read, files)).to_csv(index=False))
-    write_registers(reference, [config / "studies" / study for study in there])
-    build_report(reference, reference / "report" / "index.html", scale="reference", studies=there, embed=False)
-
-
-def _read(path: Path) -> pd.DataFrame:
-    """A csv file as texts: what is not changed is written as it was."""
-    return pd.read_csv(path, dtype=str, keep_default_na=False)
-
-
-def differences(fresh: pd.DataFrame, reference: pd.DataFrame) -> Iterator[str]:
-    """One line per claim that both ledgers have, at the same scale and on the same kind of data, and that differs;
-    readings count as claims. Verdict, evidence and origin must be the same. The number of a `value` must lie within
-    the half-width of the reference's interval (its noise over seeds), or within ROUNDING where there is none; of other
-    kinds only the verdict counts, as times differ between machines."""
-    for row in fresh.merge(reference, on=SAME, suffixes=("", "_kept")).itertuples():
-        numbers = _number(row.ours), _number(row.ours_kept)
-        if row.verdict != row.verdict_kept:
-            yield f"{row.claim}: {row.verdict}, was {row.verdict_kept} (ours {row.ours}, was {row.ours_kept})"
-        elif row.kind == "value" and not _close(*numbers, _number(row.ci_low_kept), _number(row.ci_high_kept)):
-            yield f"{row.claim}: ours is {row.ours}, was {row.ours_kept}"
-        for name in ("evidence", "origin"):
-            if (now := getattr(row, name)) != (was := getattr(row, f"{name}_kept")):
-                yield f"{row.claim}: {name} is '{now}', was '{was}'"
-
-
-def _number(text: str) -> float:
-    """The number at the start of a cell (`0.5 ± 0.1`); NaN without one."""
-    try:
-        return float(text.split()[0])
-    except (IndexError, ValueError):
-        return math.nan
-
-
-def _close(fresh: float, kept: float, low: float, high: float) -> bool:
-    if math.isnan(fresh) or math.isnan(kept):
-        return math.isnan(fresh) and math.isnan(kept)
-    half_width = (high - low) / 2 if high > low else 0.0  # NaN without an interval
-    return abs(fresh - kept) <= max(half_width, ROUNDING * abs(kept))
-
-
-def missing(results: Path, reference: Path, studies: Sequence[str]) -> Iterator[str]:
-    """Artefacts of the reference that a fresh run of the studies lacks, or has with other columns."""
-    for kept in sorted(path for study in studies for path in reference.glob(f"artefacts/{study}/*.csv")):
-        name = kept.relative_to(reference)
-        if not (results / name).is_file():
-            yield f"{name}: is missing"
-        elif list(pd.read_csv(results / name, nrows=0)) != list(pd.read_csv(kept, nrows=0)):
-            yield f"{name}: has other columns"
-
-
-def check(results: Path, reference: Path = REFERENCE) -> tuple[str, list[str]]:
-    """(one sentence on what was compared, one line per difference)."""
-    if not (results / "ledger.csv").is_file():
-        raise UserError(f"{results}: no ledger to compare: run `make reproduce` first")
-    fresh, kept = (_read(folder / "ledger.csv") for folder in (results, reference))
-    same = fresh.merge(kept, on=SAME)
-    told = (
-        f"{len(same)} of {len(fresh)} claims were compared; the others were run at another scale or on other data than "
-        f"the reference ({', '.join(sorted(f'{s} {g}' for s, g in set(zip(kept.study, kept.scale, strict=True))))})"
-    )
-    new = [f"{claim}: is not in the reference" for claim in sorted(set(fresh["claim"]) - set(kept["claim"]))]
-    found = [*differences(fresh, kept), *differences(*map(_readings, (results, reference)))]
-    found += [*_headlines(results, reference, same), *missing(results, reference, sorted(set(fresh["study"])))]
-    return told, found + new
-
-
-def _readings(results: Path) -> pd.DataFrame:
-    """The other readings of the claims, each under the name of claim and reading."""
-    if not (results / "readings.csv").is_file():
-        return pd.DataFrame(columns=[*SAME, "verdict", "ours", "kind", "evidence", "origin", "ci_low", "ci_high"])
-    rows = _read(results / "readings.csv")
-    return rows.assign(claim=rows["claim"] + " (" + rows["reading"] + ")")
-
-
-def _headlines(results: Path, reference: Path, same: pd.DataFrame) -> Iterator[str]:
-    """Headlines with another verdict than in the reference, of those whose claims were all compared."""
-    files = [folder / "headlines.csv" for folder in (results, reference)]
-    if not all(file.is_file() for file in files):
-        return
-    fresh, kept = map(_read, files)
-    compared = set(same["claim"])
-    for row in fresh.merge(kept, on=["study", "headline"], suffixes=("", "_kept")).itertuples():
-        claims = {name if "/" in name else f"{row.study}/{name}" for name in row.claims.split()}
-        if row.verdict != row.verdict_kept and claims <= compared:
-            yield f"headline {row.study}/{row.headline}: {row.verdict}, was {row.verdict_kept}"
-
-
-def size(reference: Path = REFERENCE) -> int:
-    """Bytes of all files."""
-    return sum(path.stat().st_size for path in reference.rglob("*") if path.is_file())
-
-
-def scales(reference: Path = REFERENCE) -> dict[str, str]:
-    """Study → the scale of its results."""
-    return {a["study"]: a["scale"] for a in map(read_json, reference.glob("artefacts/*/*.json"))}
-
-
-def summary(ledger: pd.DataFrame, headlines: pd.DataFrame, config: Path = CONFIG) -> str:
-    """The README's table, one row per study: its headlines, the paper's own claims by verdict, and the numbers of
-    claims on printed numbers and of claims added by us."""
-    studies = load_studies(config)
-    heads = ("study", "paper", "scale", "headlines", *VERDICTS, "printed", "added")
-    lines = [f"| {' | '.join(heads)} |", f"|---|---|---|---|{'---:|' * (len(heads) - 4)}"]
-    for study, claims in ledger.groupby("study", sort=False):
-        by_origin = {origin: own["verdict"].value_counts() for origin, own in claims.groupby("origin")}
-        own, printed, added = (by_origin.get(origin, pd.Series(dtype=int)) for origin in ORIGINS)
-        messages = headlines.loc[headlines["study"] == study, "verdict"].value_counts()
-        told = ", ".join(f"{messages[v]} {v}" for v in VERDICTS if v in messages)
-        wrong = printed.get(CONTRADICTED, 0)
-        cells = [f"`{study}`", studies[str(study)].paper, claims["scale"].iloc[0], told]
-        cells += [str(own.get(v, 0)) for v in VERDICTS]
-        cells += [f"{printed.sum()}" + f", {wrong} contradicted" * bool(wrong), str(added.sum())]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def with_summary(readme: str, table: str) -> str:
-    """The text with the table between its two marks."""
-    if not PLACE.search(readme):
-        raise ValueError("the README has no marks for the summary")
-    return PLACE.sub(lambda m: m[1] + table + m[2], readme)
-
-
-def tell() -> None:
+def _write_readme() -> Iterator[str]:
     """Write the README's table, and say how large the reference is."""
+    from fedrepro.report import reference
+    from fedrepro.report.summary import summary, with_summary
+
     readme = ROOT / "README.md"
-    table = summary(_read(REFERENCE / "ledger.csv"), _read(REFERENCE / "headlines.csv"))
-    write_atomically(readme, with_summary(readme.read_text(), table))
-    sys.stdout.write(f"results/reference: {size() / 1e6:.1f} MB\n")
+    ledger, headlines = (reference.read_texts(reference.REFERENCE / f"{name}.csv") for name in ("ledger", "headlines"))
+    write_atomically(readme, with_summary(readme.read_text(), summary(ledger, headlines)))
+    yield f"results/reference: {reference.size() / 1e6:.1f} MB"
 
 
-def main(arguments: Sequence[str]) -> int:
-    try:
-        match list(arguments):
-            case ["keep", folder, *studies] if studies:
-                keep(Path(folder), studies)
-                tell()
-            case ["build"]:
-                build()
-                tell()
-            case ["keep-bench", folder]:
-                keep_bench(Path(folder))
-            case ["check", folder]:
-                told, found = check(Path(folder))
-                lines = [*found, told, f"{len(found)} differences" if found else "no difference"]
-                sys.stdout.writelines(f"{line}\n" for line in lines)
-                return int(bool(found))
-            case _:
-                possible = "keep RESULTS STUDY… | build | keep-bench BENCH | check RESULTS"
-                raise UserError(f"usage: python -m fedrepro.commands.reference {possible}")
-        return 0
-    except UserError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
+def arguments(parser: ArgumentParser) -> None:
+    ways = parser.add_subparsers(dest="way", required=True, metavar="WAY")
+    way = ways.add_parser("keep", help="replace studies by those of a run, build the page and the README's table")
+    way.add_argument("results", type=Path, help="a results folder, such as results/paper")
+    way.add_argument("study", nargs="+")
+    way.set_defaults(does=keep)
+    ways.add_parser("build", help="joint files, page and the README's table again").set_defaults(does=build)
+    way = ways.add_parser("keep-bench", help="replace the benchmarks by those of `make bench`")
+    way.add_argument("bench", type=Path, help="results/bench")
+    way.set_defaults(does=keep_bench)
+    way = ways.add_parser("check", help="compare a fresh run with the reference (make check-reference)")
+    way.add_argument("results", type=Path, help="a results folder, such as results/demo")
+    way.set_defaults(does=check)
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+COMMAND = Command(help="the committed reference: keep, build, check", arguments=arguments, run=run)

@@ -53,14 +53,17 @@ class Claims:
     transforms: dict[str, str]  # metric → the scale on which its intervals are made
 
 
-def load_claims(path: str | Path) -> Claims:
-    """The claims of a study; UserError where the file is wrong."""
+def load_claims(path: str | Path, checked: bool = True) -> Claims:
+    """The claims of a study; UserError where the file is wrong. Checking takes most of the time; a list needs none."""
     path = Path(path)
     file = read_located(path)
-    validate(file.plain(), "claims_file", path)
+    if checked:
+        validate(file.plain(), "claims_file", path)
     found: dict[str, Claim] = {}
     for key, entry in file.value["claims"].value.items():
-        for claim in _members(key, entry, file, path):
+        for claim in _members(key, entry, file):
+            for way, spec in {"": claim.spec, **claim.readings}.items() if checked else ():
+                _check(spec, path, f"{claim.id}.readings.{way}" if way else claim.id)
             if claim.id in found:
                 raise UserError(f"{entry.places[0]}: claims: the id '{claim.id}' is there twice")
             found[claim.id] = claim
@@ -68,7 +71,7 @@ def load_claims(path: str | Path) -> Claims:
     return Claims(path.resolve().parent.name, found, transforms)
 
 
-def _members(key: str, entry: Located, file: Located, path: Path) -> Iterator[Claim]:
+def _members(key: str, entry: Located, file: Located) -> Iterator[Claim]:
     """The claims of one entry of the file."""
     said = f"{entry.places[0]}: {key}"
     body = _over(_base(entry, file, said), entry.only(lambda name: name not in FAMILY_KEYS))
@@ -94,7 +97,7 @@ def _members(key: str, entry: Located, file: Located, path: Path) -> Iterator[Cl
         ids.append(name)
         if name in left:
             mine = _over(mine, left.pop(name))
-        yield _claim(name, key, mine.filled(values, name), file, path)
+        yield _claim(name, key, mine.filled(values, name), file)
     for name in [*left, *sorted(absent)]:
         raise UserError(f"{said}: '{name}' is none of its claims{nearest(name, ids)}")
 
@@ -121,8 +124,8 @@ def _axis(axis: str, given: Located, file: Located, said: str) -> Located:
     return found
 
 
-def _claim(name: str, family: str, body: Located, file: Located, path: Path) -> Claim:
-    """The claim of a complete body, with its readings, each valid."""
+def _claim(name: str, family: str, body: Located, file: Located) -> Claim:
+    """The claim of a complete body, with its readings."""
     defaults = file.value["defaults"] if "defaults" in file.value else Located({}, "", body.places)
     main = _over(defaults.only(lambda key: key == "kind"), body.only(lambda key: key != "readings"))
     kind = main.value["kind"].value if "kind" in main.value else ""
@@ -132,8 +135,6 @@ def _claim(name: str, family: str, body: Located, file: Located, path: Path) -> 
     main = main._replace(value={**known, **main.value})
     readings = body.value["readings"].value if "readings" in body.value else {}
     found = {way: _over(main.only(lambda key: key != "reading"), changes) for way, changes in readings.items()}
-    for way, tree in {"": main, **found}.items():
-        _check(tree.plain(), path, f"{name}.readings.{way}" if way else name)
     whole = main._replace(value={**main.value, **body.only(lambda key: key == "readings").value})
     return Claim(name, main.plain(), {way: tree.plain() for way, tree in found.items()}, whole)
 

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from fedrepro.algorithms.fedavg import FedAvg
-from fedrepro.commands import plan
 from fedrepro.core.experiment import load_experiments
 from fedrepro.core.federation import Batches
 from fedrepro.core.streams import seeds_of
@@ -16,6 +15,7 @@ from fedrepro.files import ROOT
 from fedrepro.studies.sa import artefacts, artefacts_added
 from fedrepro.studies.sa.algorithms.sa import SA
 from fedrepro.studies.sa.measures import measure
+from fedrepro.workflow import costs
 
 
 def curves(runs: list[tuple[str, str]], rounds: int) -> pd.DataFrame:
@@ -129,10 +129,10 @@ def test_the_hours_of_an_empty_panel_are_those_of_the_plan():
     for data, hours in artefacts.GPU_HOURS.items():
         for split in artefacts.SPLITS:
             e = experiments[f"sa/{data}_{split}"]
-            samples = plan.client_samples(e)
-            flops = plan.step_flops(e, samples)
-            steps = [plan.gradient_steps(e, algorithm, len(seeds_of(shard))) for algorithm, shard in e.jobs()]
-            seconds = sum(plan.gpu_seconds(e, samples, flops * n) for n in steps)
+            samples = costs.client_samples(e)
+            flops = costs.step_flops(e, samples)
+            steps = [costs.gradient_steps(e, algorithm, len(seeds_of(shard))) for algorithm, shard in e.jobs()]
+            seconds = sum(costs.gpu_seconds(e, samples, flops * n) for n in steps)
             assert f"{hours:g}" == f"{seconds / 3600:.2g}", e.id
 
 

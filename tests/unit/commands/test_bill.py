@@ -50,5 +50,7 @@ def test_no_package_of_the_lock_has_a_licence_that_asks_more_than_ours_gives():
 
 
 def test_the_command_writes_json():
-    done = subprocess.run([sys.executable, "-m", "fedrepro.commands.bill"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "fedrepro.commands.cli", "bill"], capture_output=True, text=True, check=True
+    )
     assert done.stdout.startswith('{\n "bomFormat": "CycloneDX"')

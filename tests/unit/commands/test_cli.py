@@ -10,7 +10,7 @@ import sys
 import pytest
 import yaml
 
-from fedrepro.commands import cli
+from fedrepro.commands import cli, command
 from fedrepro.core import parts
 from fedrepro.core.experiment import load_artefacts, load_experiment, load_experiments
 from fedrepro.core.study import load_studies
@@ -90,8 +90,8 @@ def results(tmp_path, monkeypatch):
         "data": {"name": "dfl_line", "kind": "real", "sha256": "dd44", "found": {"files": {"line.csv": "ee55"}}},
     }
     (folder / "runs/toy/line/fedavg/0-1.json").write_text(json.dumps(run))
-    monkeypatch.setattr(cli, "ROOT", tmp_path)
-    monkeypatch.setattr(cli, "CONFIG", tmp_path / "config")
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "CONFIG", tmp_path / "config")
     monkeypatch.chdir(tmp_path)
     return folder
 
@@ -113,12 +113,43 @@ def test_everything_is_listed(capsys):
 
 
 def test_one_kind_is_listed_with_what_it_is(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setattr(cli, "terminal_width", lambda: 70)
     lines = told(capsys, "list", "algorithms").splitlines()
     assert lines[0] == "algorithms:"
     line = next(line for line in lines if line.startswith("  fedprox "))
     assert line.removeprefix("  fedprox").strip().startswith("FedProx (Li et al")
     assert max(map(len, lines)) == 70
+
+
+def test_nothing_is_cut_in_a_pipe(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    lines = told(capsys, "list", "algorithms").splitlines()
+    assert max(map(len, lines)) > 70
+    assert not [line for line in lines if line.endswith("…")]
+
+
+def test_a_command_is_a_module_that_declares_one():
+    for name, module in cli.names().items():
+        assert isinstance(cli.load(module), command.Command), name
+    assert {"list", "show", "status", "why", "next", "evidence", "plan", "reference", "bill"} <= set(cli.names())
+    assert not {"cli", "command"} & set(cli.names())
+
+
+def test_listing_imports_nothing_slow():
+    code = "import sys; from fedrepro.commands import cli; cli.main(['list']); sys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert not {"torch", "pandas", "numpy", "scipy", "matplotlib", "snakemake"} & set(done.stderr.split())
+
+
+def test_the_help_names_every_command_and_imports_nothing_slow(capsys):
+    code = "import sys; from fedrepro.commands import cli; [cli.load(m) for m in cli.names().values()]"
+    code += "; sys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert not {"torch", "pandas", "numpy", "scipy", "matplotlib", "snakemake"} & set(done.stderr.split())
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    told = capsys.readouterr().out
+    assert {line.split()[0] for line in told.splitlines() if line.startswith("    ")} >= set(cli.names())
 
 
 def test_a_part_is_listed_with_the_first_sentence_of_its_module(capsys, monkeypatch, tmp_path):
@@ -134,8 +165,7 @@ def test_a_study_is_listed_with_its_experiments_claims_and_paper(capsys, results
     assert expected in told(capsys, "list", "studies")
 
 
-def test_every_study_is_listed_with_its_experiments_claims_and_paper(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "300")
+def test_every_study_is_listed_with_its_experiments_claims_and_paper(capsys):
     out = told(capsys, "list", "studies")
     for name, study in load_studies(ROOT / "config").items():
         origins = [claim.spec["origin"] for claim in load_claims(study.folder / "claims.yaml").claims.values()]
@@ -257,7 +287,7 @@ def test_status_of_jobs(capsys, results):
 
 
 def test_status_before_anything_ran(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "ROOT", tmp_path)
     assert told(capsys, "status") == "nothing has run yet: `make reproduce` starts\n"
 
 
@@ -274,8 +304,8 @@ def test_an_experiments_settings_are_shown_with_their_places(capsys, monkeypatch
     write_yaml(folder / "_base.yaml", EXPERIMENT)
     ring = 'extends: _base\nid: "ring_{x}"\nfor_each: {x: [7]}\nrounds: "{x}"\nscales: {smoke: {seeds: 3}}\n'
     write_yaml(folder / "ring.yaml", ring)
-    monkeypatch.setattr(cli, "ROOT", tmp_path)
-    monkeypatch.setattr(cli, "CONFIG", tmp_path / "config")
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "CONFIG", tmp_path / "config")
     rows = {}
     for scale in (None, "smoke", "paper"):
         lines = told(capsys, "show", "toy/ring_7", "--config", *(["--scale", scale] if scale else [])).splitlines()

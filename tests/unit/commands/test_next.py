@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from fedrepro.commands import cli, plan
+from fedrepro.commands import cli, command, plan
 from fedrepro.evidence.ledger import COLUMNS
 from fedrepro.workflow.layout import Layout
 from tests.configs import write_config, write_study
@@ -30,8 +30,8 @@ def write_ledger(path, rows):
 def results(tmp_path, monkeypatch):
     write_config(tmp_path)
     write_study(tmp_path / "config", "other")
-    monkeypatch.setattr(cli, "ROOT", tmp_path)
-    monkeypatch.setattr(cli, "CONFIG", tmp_path / "config")
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "CONFIG", tmp_path / "config")
     monkeypatch.chdir(tmp_path)
     write_ledger(tmp_path / "results" / "smoke" / "ledgers" / "toy.csv", ROWS)
     return tmp_path / "results" / "smoke"
@@ -52,7 +52,7 @@ def test_open_claims_by_cost(results, capsys):
         "open claims of the papers: 1 undecided, 3 not tested; at most about 2.0 h for 2 of them",
     ]
     assert told(capsys, "toy") == lines
-    assert told(capsys, "--results", str(results)) == lines
+    assert told(capsys, "--in", str(results)) == lines
 
 
 def test_nothing_open(results, capsys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from fedrepro.commands import cli
+from fedrepro.commands import cli, command
 from fedrepro.evidence.claim_files import load_claims
 from tests.configs import write_config, write_yaml
 
@@ -28,8 +28,8 @@ claims:
 def folder(tmp_path, monkeypatch):
     write_config(tmp_path)
     write_yaml(tmp_path / "config" / "studies" / "toy" / "claims.yaml", CLAIMS)
-    monkeypatch.setattr(cli, "ROOT", tmp_path)
-    monkeypatch.setattr(cli, "CONFIG", tmp_path / "config")
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "CONFIG", tmp_path / "config")
     return tmp_path / "config" / "studies" / "toy"
 
 

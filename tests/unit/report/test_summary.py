@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from fedrepro.commands.reference import summary, with_summary
+from fedrepro.report.summary import summary, with_summary
 from tests.configs import write_config
 
 LEDGER = pd.DataFrame(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from fedrepro.commands import reference
-from fedrepro.commands.reference import summary, with_summary
 from fedrepro.core.study import load_studies
 from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import ROOT, read_json, read_yaml
+from fedrepro.report import reference
+from fedrepro.report.summary import summary, with_summary
 
 STUDIES = load_studies(ROOT / "config")
 LEDGER = pd.read_csv(reference.REFERENCE / "ledger.csv", dtype=str, keep_default_na=False)
@@ -27,7 +27,7 @@ def test_it_keeps_studies_that_there_are():
 def test_readme_shows_its_summary():
     readme, headlines = (ROOT / "README.md").read_text(), pd.read_csv(reference.REFERENCE / "headlines.csv")
     table = summary(LEDGER, headlines)
-    assert with_summary(readme, table) == readme, "`python -m fedrepro.commands.reference build` writes it"
+    assert with_summary(readme, table) == readme, "`fedrepro reference build` writes it"
 
 
 def test_readme_shows_its_bench():

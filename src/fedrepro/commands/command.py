@@ -1,0 +1,87 @@
+"""A command of `fedrepro`, and what several commands share: places, folders of results, rows of csv files, widths.
+
+A module of this folder is a command if it defines `COMMAND`; its file name is the command's name. It imports what is
+slow to import (torch, pandas, scipy) inside its functions, so that every command starts at once.
+"""
+
+import csv
+import shutil
+import sys
+import textwrap
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedrepro.core.study import load_studies, study_of
+from fedrepro.errors import UserError
+from fedrepro.files import ROOT
+
+CONFIG = ROOT / "config"
+PROSE = 100  # columns of wrapped text where no terminal says how many there are
+
+
+def _no_arguments(parser: ArgumentParser) -> None:
+    """A command without arguments."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """What `fedrepro NAME` says about itself, takes and does. `run` yields the lines of the output."""
+
+    help: str
+    run: Callable[[Namespace], Iterator[str]]
+    arguments: Callable[[ArgumentParser], None] = _no_arguments
+
+
+def folder_argument(parser: ArgumentParser) -> None:
+    """`--in FOLDER`: the results to look at."""
+    parser.add_argument("--in", dest="folder", type=Path, help="a results folder, such as results/demo")
+
+
+def folder_with(file: str, folder: Path | None, what: str) -> Path:
+    """The given results folder, else the newest of results/ that has the file; the reference comes last."""
+    if folder is not None:
+        if (folder / file).is_file():
+            return folder
+        raise UserError(f"{folder}: has no {what}")
+    found = [path for path in (ROOT / "results").glob("*/") if (path / file).is_file()]
+    if not found:
+        raise UserError(f"there is no result of {what} yet: `make reproduce ONLY={what.split()[-1]}` makes it")
+    return max(found, key=lambda path: (path.name != "reference", (path / file).stat().st_mtime))
+
+
+def ledgers(studies: Iterable[str], folder: Path | None) -> Iterator[Path]:
+    """The ledgers of the studies; of all that have one if none is named."""
+    named = [study_of(CONFIG, name).name for name in studies]
+    for study in named or load_studies(CONFIG):
+        file = f"ledgers/{study}.csv"
+        try:
+            yield folder_with(file, folder, f"ledger of {study}") / file
+        except UserError:
+            if named:
+                raise
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a csv file as texts; none if it does not exist."""
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def shown(path: Path) -> str:
+    """A path, relative to the current folder where it lies below it."""
+    path, here = path.resolve(), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal; None in a pipe or a file, where no line is cut."""
+    return shutil.get_terminal_size((PROSE, 24)).columns if sys.stdout.isatty() else None
+
+
+def wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
+    """Prose in lines of the terminal's width. first, rest: what the first and the other lines begin with."""
+    return textwrap.wrap(text, terminal_width() or PROSE, initial_indent=first, subsequent_indent=rest)

@@ -1,0 +1,109 @@
+"""`fedrepro why`: a claim's test, numbers, evidence and readings, and the chain down to the data's checksums."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from fedrepro.commands import command
+from fedrepro.commands.command import Command, folder_argument, folder_with, read_rows, shown, wrapped
+from fedrepro.core.study import study_of
+from fedrepro.errors import UserError, nearest
+from fedrepro.evidence.claim_files import Claim, load_claims, quantities_of
+from fedrepro.files import read_json
+from fedrepro.report.formats import interval_text, p_texts, short_number
+
+
+def why(given: Namespace) -> Iterator[str]:
+    claim: str = given.claim
+    study, _, name = claim.partition("/")
+    entries = _claims(study)
+    if name not in entries:
+        hint = nearest(name, entries) if name else f"; {study} has: {', '.join(sorted(entries))}"
+        raise UserError(f"claim '{claim}' is unknown{hint}")
+    results = folder_with(f"ledgers/{study}.csv", given.folder, f"the ledger of {study}")
+    row = next(iter(_rows_of(claim, ledger := results / "ledgers" / f"{study}.csv")), None)
+    if row is None:
+        raise UserError(f"{shown(ledger)}: has no claim '{claim}': it was judged before the claim was written")
+    readings = _rows_of(claim, results / "readings" / f"{study}.csv")
+    yield f"{claim} ({row['source']}; origin: {row['origin']}): {row['verdict']}"
+    yield from _told("paper says", row["paper_says"] or row["statement"])
+    if row["paper_says"] not in ("", row["statement"]):
+        yield from _told("that is", row["statement"])
+    yield from _told("our test", row["our_test"])
+    yield from _told("ours", _measured(row))
+    yield from _told("because", row["reason"])
+    evidence = (row["evidence"], f"{row['seeds'] or 0} seeds", f"{row['data']} data" * bool(row["data"]), row["scale"])
+    yield from _told("evidence", " · ".join(filter(None, evidence)))
+    yield from _told("hint", row["hint"])
+    yield from _told("next", row["next"])
+    yield from _told("readings", row["reading"])
+    for other in readings:
+        told = f"{other['reading']}: {other['verdict']} ({_measured(other)}); {other['reason']}"
+        yield from wrapped(told, "    ", "      ")
+    named = {other["reading"] for other in readings}
+    numbers = _rows_of(claim, results / "numbers" / f"{study}.csv")
+    yield from _per_seed([number for number in numbers if number["reading"] not in named])
+    yield f"  rule: kind {row['kind']} in config/studies/{study}/claims.yaml, verdict in {shown(ledger)}"
+    specs = [entries[name].spec, *entries[name].readings.values()]
+    yield from _runs(results, study, sorted({found for spec in specs for found in quantities_of(spec)}))
+
+
+def _measured(row: dict[str, str]) -> str:
+    """Our number with its interval and p-values."""
+    interval = interval_text(row["ci_low"], row["ci_high"])
+    values = [f"{words} {value}".replace("p p", "p") for words, value in p_texts(row)]
+    return " · ".join(filter(None, [f"{row['ours'] or '–'} {interval}".strip(), ", ".join(values)]))
+
+
+def _told(what: str, text: str) -> Iterator[str]:
+    """`what: text` in lines of the terminal's width; nothing without text."""
+    if text:
+        yield from wrapped(f"{what}: {text}", "  ", "    ")
+
+
+def _rows_of(claim: str, path: Path) -> list[dict[str, str]]:
+    return [row for row in read_rows(path) if row["claim"] == claim]
+
+
+def _per_seed(numbers: list[dict[str, str]]) -> Iterator[str]:
+    """A table with one line per seed and one column per quantity."""
+    names = list(dict.fromkeys(number["quantity"] for number in numbers))
+    by_seed: dict[str, dict[str, str]] = {}
+    for number in numbers:
+        value = short_number(number["value"]) or "–"
+        lost = " (diverged)" * (number["diverged"].lower() in ("true", "1"))
+        by_seed.setdefault(number["seed"], {})[number["quantity"]] = value + lost
+    if by_seed:
+        yield "  seed  " + "".join(f"{name:<22}" for name in names).rstrip()
+    for seed, values in by_seed.items():
+        yield f"  {seed:<6}" + "".join(f"{values.get(name, '–'):<22}" for name in names).rstrip()
+
+
+def _runs(results: Path, study: str, quantities: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The runs behind (experiment, algorithm or "" for all), each down to the checksums of its data."""
+    paths = (sorted(results.glob(f"runs/{study}/{e}/{algorithm or '*'}/*.json")) for e, algorithm in quantities)
+    shown: set[str] = set()
+    for path in dict.fromkeys(path for found in paths for path in found):
+        run = read_json(path)
+        yield f"run {path.relative_to(results)}"
+        yield f"  seeds {run['shard']} · {run['seconds']} s · commit {run['commit'][:12]}"
+        for what, key in (("config", "config"), ("code", "code"), ("split", "federation")):
+            yield f"  {what:<6} {run[f'{key}_sha256']}"
+        data = run["data"]
+        yield f"  data   {data['sha256']} ({data['name']}, {data['kind']})"
+        files = {} if data["sha256"] in shown else (data.get("found") or {}).get("files") or {}
+        yield from (f"    real file {file}: {checksum}" for file, checksum in sorted(files.items()))
+        shown.add(data["sha256"])
+
+
+def _claims(study: str) -> dict[str, Claim]:
+    declared = study_of(command.CONFIG, study).file("claims.yaml")
+    return load_claims(declared).claims if declared else {}
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("claim", help="STUDY/CLAIM, as in the ledger")
+    folder_argument(parser)
+
+
+COMMAND = Command(help="the chain from a claim to the data", arguments=arguments, run=why)
