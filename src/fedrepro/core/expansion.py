@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from fedrepro.core import open_settings
 from fedrepro.core.schemas import schema, validate
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import SafeYaml, parse_yaml
@@ -178,6 +179,7 @@ def expand(files: Iterable[Path]) -> dict[str, Expanded]:
             if e.name in found:
                 raise UserError(f"{e.path}: id: '{e.name}' is an experiment of {found[e.name].path.name} already")
             found[e.name] = e
+    open_settings.check_used(read.values(), (e.tree for e in found.values()))
     return dict(sorted(found.items()))
 
 
@@ -192,8 +194,8 @@ def _experiments(stem: str, paths: Mapping[str, Path], read: dict[str, Located])
         return read[name]
 
     path, chain = paths[stem], _chain(stem, content, paths, "extends")
-    body = content(chain[-1])
-    for name in reversed(chain[:-1]):
+    body = Located({}, "", (Place(path, 1, ""),))
+    for name in reversed(chain):
         body = changed(body, content(name))
     files = tuple(paths[name] for name in chain)
     axes, template, single = (body.value.get(key) for key in ("for_each", "id", "only_for"))
@@ -258,10 +260,13 @@ def cases(axis: str, given: Located, sections: Collection[str]) -> Iterator[tupl
 
 
 def changed(body: Located, changes: Located, at: str = "") -> Located:
-    """`changes` merged over the body, after the keys that they list under `without` have been dropped."""
+    """`changes` merged over the body, after the keys that they list under `without` have been dropped. Assumptions go
+    with the values that they are about."""
     for dotted in changes.value["without"].value if "without" in changes.value else ():
         body = body.without(dotted, f"{changes.file}: {at}without: '{dotted}'")
-    return body.merged(changes.only(lambda key: key not in ("without", "extends")))
+    over = changes.only(lambda key: key not in ("without", "extends"))
+    apart = (part.only(lambda key: key != open_settings.SECTION) for part in (body, over))
+    return open_settings.carried(next(apart).merged(next(apart)), body, over)
 
 
 def _settled(body: Located, values: Mapping[str, Located], path: Path) -> Located:

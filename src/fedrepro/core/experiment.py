@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fedrepro.core import open_settings
 from fedrepro.core.expansion import Expanded, Located, expand
 from fedrepro.core.schemas import validate
 from fedrepro.core.study import Study, check_name, load_studies, study_of
@@ -166,7 +167,7 @@ def _check_scale(scale: str) -> None:
 
 def resolve(raw: dict[str, Any], scale: str, path: Path | str) -> dict[str, Any]:
     """The file's settings with the scale's overrides. A scale changes existing values; it adds none."""
-    spec = copy.deepcopy({k: v for k, v in raw.items() if k != "scales"})
+    spec = copy.deepcopy({k: v for k, v in raw.items() if k not in ("scales", open_settings.SECTION)})
     for keys, value in _leaves(raw.get("scales", {}).get(scale, {})):
         target = spec
         for i, key in enumerate(keys):

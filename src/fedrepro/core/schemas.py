@@ -59,9 +59,9 @@ def _telling(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
 
 
 def _alternatives(error: jsonschema.ValidationError) -> list[str]:
-    """The keys of a rule that requires exactly one of several."""
+    """The keys of a rule that requires one of several."""
     rule = error.validator_value
-    plain = error.validator == "oneOf" and all(list(option) == ["required"] for option in rule)
+    plain = error.validator in ("oneOf", "anyOf") and all(list(option) == ["required"] for option in rule)
     return [option["required"][0] for option in rule] if plain else []
 
 
@@ -75,6 +75,8 @@ def _explain(error: jsonschema.ValidationError, key: str) -> str:
             return f"unknown key '{key}{'.' if key else ''}{unknown}'{nearest(unknown, valid)}"
         case "oneOf" if _alternatives(error):
             return f"{where}: needs exactly one of {', '.join(_alternatives(error))}"
+        case "anyOf" if _alternatives(error):
+            return f"{where}: needs {' or '.join(_alternatives(error))}"
         case "required":
             return f"{where}: '{next(k for k in rule if k not in value)}' is missing"
         case "enum":

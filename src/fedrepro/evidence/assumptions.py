@@ -8,34 +8,49 @@ from typing import Any
 import pandas as pd
 
 from fedrepro.core.expansion import Located, expand
+from fedrepro.core.open_settings import SECTION
 from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError
 from fedrepro.files import read_yaml, write_json
 
-_LINE = re.compile(r"^\s*(?P<key>[\w ]+):[^#]*#.*?assumed:(?P<reason>.*)$")
-
 
 def assumed_settings(experiments: Iterable[Path]) -> list[dict[str, str]]:
-    """Every `# assumed: …` of config/studies/<study>/experiments/*.yaml: the study, the key with its parents, our
-    value, the reason, the experiments that have it, and the artefacts that vary it (`varies` in the study's
-    artefacts.yaml names the last parts of a key). Where a value is inherited or filled in, the comment stands in
-    the file that it comes from."""
+    """Every assumption of config/studies/<study>/experiments/*.yaml (core/open_settings.py): the study, the key with its
+    parents, our value, the reason, the other values or why there are none, the experiments that have it, and the
+    artefacts that vary it (`varies` in the study's artefacts.yaml names the last parts of a key)."""
     files = set(experiments)
-    having: dict[tuple[str, str, str, str], list[str]] = {}
+    having: dict[tuple[str, ...], list[str]] = {}
     artefacts: dict[str, dict[str, Any]] = {}
     for folder in sorted({path.parent for path in files}):
-        study, reasons, declared = folder.parent.name, _Reasons(), folder.parent / "artefacts.yaml"
+        study, declared = folder.parent.name, folder.parent / "artefacts.yaml"
         artefacts[study] = read_yaml(declared) if declared.is_file() else {}
         for name, experiment in expand(sorted(folder.glob("*.yaml"))).items():
-            for found in _assumed(experiment.tree, reasons) if experiment.path in files else ():
+            for found in _assumed(experiment.tree) if experiment.path in files else ():
                 having.setdefault((study, *found), []).append(name)
     rows = []
-    for (study, key, value, reason), names in having.items():
+    for (study, *about), names in having.items():
+        row = {"study": study, **dict(zip(("key", "value", "reason", "also", "because"), about, strict=True))}
         varying = {name: tuple(f".{part}" for part in a.get("varies", ())) for name, a in artefacts[study].items()}
-        shown = ", ".join(f"{study}/{name}" for name, parts in varying.items() if f".{key}".endswith(parts))
-        about = {"study": study, "key": key, "value": value, "reason": reason}
-        rows.append({**about, "experiments": ", ".join(names), "shown": shown})
+        shown = ", ".join(f"{study}/{name}" for name, parts in varying.items() if f".{row['key']}".endswith(parts))
+        rows.append({**row, "experiments": ", ".join(names), "shown": shown})
     return rows
+
+
+def _assumed(tree: Located) -> Iterator[tuple[str, str, str, str, str]]:
+    """(key with its parents, value, reason, other values, why there are none) of every assumption of an experiment."""
+    for key, about in tree.value[SECTION].value.items() if SECTION in tree.value else ():
+        text = {name: part.value for name, part in about.value.items()}
+        also = "; ".join(map(value_text, text.get("also", ())))
+        yield key, tree.at(*key.split(".")).written(), text["why"], also, text.get("because", "")
+
+
+def value_text(value: Any) -> str:
+    """A setting's value, or a mapping of several settings, in one line."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {value_text(child)}" for key, child in value.items())
+    if isinstance(value, list):
+        return f"[{', '.join(map(value_text, value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def write_registers(results: Path, studies: Sequence[Path]) -> None:
@@ -43,26 +58,6 @@ def write_registers(results: Path, studies: Sequence[Path]) -> None:
     experiments = [path for folder in studies for path in folder.glob("experiments/*.yaml")]
     write_json(results / "assumed.json", assumed_settings(experiments))
     write_json(results / "errata.json", errata(results / "ledger.csv", studies))
-
-
-class _Reasons(dict[Path, dict[tuple[int, str], str]]):
-    """File → (line, key that begins it) → the assumption that the line's comment states."""
-
-    def __missing__(self, file: Path) -> dict[tuple[int, str], str]:
-        lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
-        matches = ((number, _LINE.match(line)) for number, line in lines)
-        self[file] = {(number, found["key"]): found["reason"].strip() for number, found in matches if found}
-        return self[file]
-
-
-def _assumed(node: Located, reasons: _Reasons, key: str = "") -> Iterator[tuple[str, str, str]]:
-    """(key with its parents, value, reason) of every assumption of an experiment."""
-    for place in node.places:
-        if (reason := reasons[place.file].get((place.line, place.key))) is not None:
-            yield key, node.written(), reason
-            break
-    for name, child in node.value.items() if node.is_block else ():
-        yield from _assumed(child, reasons, f"{key}.{name}".lstrip("."))
 
 
 def errata(ledger: Path, studies: Iterable[Path]) -> list[dict[str, str]]:
