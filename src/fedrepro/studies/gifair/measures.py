@@ -18,14 +18,15 @@ from fedrepro.evidence.tables import RUN, derived_rows, final, rows
 #: "superior or similar to FedAvg": at most so many points below its mean accuracy; assumed: the thesis has no number
 SIMILAR = 1.0
 SMALLEST = 1e-15  # a gap below it is rounding
+CURVES = ("gap", "gap_own", "bound", "gradient")  # of the theory, over rounds
 BASE, PERSONAL = "fedavg", "gifair_per"
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
     """Fairness measures per run; those of the settings that the tuning rule chooses again as `chosen_…`."""
     named = methods(table)
-    if len(rows(named, "gap")):
-        return derived_rows([(f"{metric}_rate", rates(rows(named, metric))) for metric in ("gap", "bound")], named)
+    if curves := [(metric, own) for metric in CURVES if len(own := rows(named, metric))]:
+        return derived_rows([(f"{metric}_rate", rates(own)) for metric, own in curves], named)
     runs = pd.DataFrame(_runs(named))
     if runs.empty:
         return table.iloc[:0]
@@ -46,7 +47,9 @@ def methods(table: pd.DataFrame) -> pd.DataFrame:
 
 def rates(curves: pd.DataFrame) -> pd.DataFrame:
     """Slope of log value over log T per run, from the means over (T/8, T/4] and (T/2, T]: −1 is O(1/T). Means, since H
-    has kinks, about which the curve oscillates."""
+    has kinks, about which the curve oscillates. Of the gradient's square, that of its least value so far (Theorem 12)."""
+    if (curves["metric"] == "gradient").all():
+        curves = curves.assign(value=curves.sort_values("round").groupby(RUN)["value"].cummin())
     last = curves.groupby(RUN)["round"].transform("max")
     share, windows = curves["round"] / last, ((1 / 8, 1 / 4), (1 / 2, 1))
     inside = (curves[(share > low) & (share <= high)] for low, high in windows)
