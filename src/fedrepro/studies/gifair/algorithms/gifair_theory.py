@@ -75,6 +75,8 @@ class GIFAIRTheory(GIFAIRGlobal):
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
         if not recorded(problem, round):
             return
+        if round == 0 and self.gamma is not None:
+            yield Metric("offset", self.gamma / problem.steps)
         objective, best = self.objective(problem), state["best"].numpy()
         theta = state["w"]["w"].double().numpy()
         both = objective.penalised(theta), objective.weighted(theta)
