@@ -11,6 +11,7 @@ from fedrepro.files import ROOT
 from fedrepro.report.plotting import COLOURS
 from fedrepro.studies.gifair import artefacts_figures as figures
 from fedrepro.studies.gifair import artefacts_tables as drawn_tables
+from fedrepro.studies.gifair import artefacts_theory as theory
 from fedrepro.studies.gifair.artefacts_tables import (
     GROUPS,
     TEST_SAMPLES,
@@ -103,6 +104,9 @@ def tables() -> Tables:
         settings = grouped if data in kinds else SETTINGS
         settings = [s for s in settings if data != "shakespeare_2" or not s.startswith("term,")]
         made[data] = table(kinds.get(data, [""] * 6), settings)
+    for data in ("shakespeare_2", "shakespeare_31"):
+        alone = [s for s in SETTINGS if s.startswith(("fedavg", "gifair_global"))]
+        made[f"{data}_fedavg"] = table(kinds.get(data, [""] * 6), alone)
     return Tables(made, PRINTED)
 
 
@@ -195,13 +199,42 @@ def test_both_test_splits_are_shown_beside_the_printed_pairs(tables):
 
 def test_the_figure_of_the_rates_shows_iterations_not_rounds():
     made = {}
-    for data, who, steps in [(d, w, e) for d in ("iid", "non_iid") for w in ("full", "partial") for e in (5, 20)]:
-        run = {"setting": "gifair_theory,fraction=0.5", "seed": 0}
-        lines = [run | {"metric": m, "value": 1 / (t + 1), "round": t} for t in range(4) for m in ("gap", "bound")]
-        made[f"convex_{data}_{who}_e{steps}"] = tidy(lines)
-    _, numbers = figures.theory(Tables(made, PRINTED))
+    for data, steps in [(d, e) for d in ("iid", "non_iid") for e in (5, 20)]:
+        for who in ("full", "partial"):
+            lines = curve("gifair_theory,fraction=0.5", "gap", "bound") + curve("gifair_theory_per", "gap", "gap_own")
+            made[f"convex_{data}_{who}_e{steps}"] = tidy(lines)
+        made[f"smooth_{data}_e{steps}"] = tidy(curve("theorem_12", "gradient") + curve("theorem_15", "gradient"))
+    _, numbers = theory.theory(Tables(made, PRINTED))
     assert sorted(numbers.loc[numbers["E"] == 20, "T"].unique()) == [20, 40, 60]
-    assert len(numbers) == 2 * 2 * 2 * 2 * 3
+    assert len(numbers) == (2 * 2 * 2 * 3 + 2 * 2 * 2) * 3
+    # values 1, 1/2, 1/3 and then 1 again: the least gradient so far does not rise
+    least = numbers.query("metric == 'gradient' and E == 5 and method == 'theorem_12'")
+    assert least.groupby("experiment")["median"].apply(lambda own: own.is_monotonic_decreasing).all()
+
+
+def curve(setting: str, *metrics: str) -> list[dict[str, object]]:
+    values = [1.0, 1 / 2, 1 / 3, 1.0]
+    run = {"setting": setting, "seed": 0}
+    return [run | {"metric": m, "value": v, "round": t} for t, v in enumerate(values) for m in metrics]
+
+
+def test_the_failures_of_the_bound_are_listed_by_lambda():
+    lines = [
+        {"setting": f"bound,fraction={f}", "seed": s, "metric": f"exceeds_{w}", "value": v}
+        for f, w, v in ((0, "printed", 0.4), (0, "corrected", 0.01), (0.5, "printed", 0.0), (0.5, "corrected", 0.0))
+        for s in (0, 1)
+    ]
+    drawn = theory.generalisation(Tables({"generalisation": tidy(lines)}, PRINTED))
+    assert drawn["above the printed bound"].tolist() == [0.4, 0.0]
+    assert drawn["above the corrected bound"].tolist() == [0.01, 0.0]
+
+
+def test_fedavg_alone_has_a_line_per_lambda_on_both_federations(tables):
+    drawn = drawn_tables.shakespeare_fedavg(tables)
+    assert set(drawn["data"]) == {"Shakespeare, 31 roles", "Shakespeare, 2 groups"}
+    grouped = drawn["data"] == "Shakespeare, 2 groups"
+    assert (drawn.loc[grouped, "male"] != "").all()
+    assert (drawn.loc[~grouped, "discrepancy"] == "").all()
 
 
 @pytest.mark.parametrize("name", ["fig2_4", "figA_1", "devices", "tradeoff"])

@@ -219,3 +219,16 @@ def test_the_rate_of_a_power_of_the_iterations_is_its_exponent(power, expected):
     derived = measure(tidy(lines))
     assert rows(derived, "gap_rate")["value"].item() == pytest.approx(expected, abs=0.01)
     assert set(derived["metric"]) == {"gap_rate", "bound_rate"}
+
+
+def test_the_rate_counts_from_the_offset_of_the_steps():
+    run = {"setting": "gifair_theory,fraction=0.5", "seed": 0}
+    lines = [run | {"metric": "gap", "value": 3 / (500 + t), "round": t} for t in range(1, 4001)]
+    derived = measure(tidy([*lines, run | {"metric": "offset", "value": 500.0}]))
+    assert rows(derived, "gap_rate")["value"].item() == pytest.approx(-1, abs=0.01)
+
+
+def test_the_rate_of_a_gradient_is_that_of_its_least_value_so_far():
+    run = {"setting": "theorem_12", "seed": 0, "metric": "gradient"}
+    lines = [run | {"value": 1 / t if t % 2 else 100.0, "round": t} for t in range(1, 4001)]
+    assert rows(measure(tidy(lines)), "gradient_rate")["value"].item() == pytest.approx(-1, abs=0.01)

@@ -34,6 +34,16 @@ def test_each_group_writes_its_letters_and_digits():
     assert totals == [[104, 136, 0], [303, 0, 197], [41, 53, 26]]
 
 
+def test_a_share_of_digits_holds_in_every_group():
+    data = labelled([400] * 10 + [200] * 26 + [100] * 26)
+    found = three_groups(data, rng(), clients=10, samples=86, digits=0.25)
+    table = counts(data, found)
+    kinds = np.stack([table[:, :10].sum(1), table[:, 10:36].sum(1), table[:, 36:].sum(1)], axis=1)
+    totals = [kinds[np.array(found.groups) == g].sum(axis=0).tolist() for g in ("capital", "lowercase", "mixed")]
+    # of 240, 500 and 120; the other letters of the last as 2 : 1
+    assert totals == [[60, 180, 0], [125, 0, 375], [30, 60, 30]]
+
+
 def test_every_device_of_a_group_has_its_mix_and_images_are_random():
     data = labelled([400] * 62)
     one, other = (three_groups(data, rng(s), clients=10, samples=860) for s in (0, 1))
@@ -50,6 +60,7 @@ def test_every_device_of_a_group_has_its_mix_and_images_are_random():
         ([9] * 61 + [0], {"clients": 10, "samples": 9}, "class 61 has no training samples$"),
         ([9] * 62, {"clients": 10}, r"samples = 860: too few digits for 10 clients \(capital\)$"),
         ([90] * 62, {"clients": 10, "samples": 560}, r"samples = 560: too few digits for 10 clients \(lowercase\)$"),
+        ([9] * 62, {"clients": 10, "samples": 9, "digits": 1.0}, "digits = 1.0: must lie between 0 and 1$"),
         ([9] * 62, {"clients": 559}, "clients = 559: there are only 558 training samples$"),
         ([9] * 62, {"clients": 2, "samples": 9}, "2 clients of 9 samples leave a group without any$"),
         ([9] * 62, {"clients": 20, "samples": 0}, "20 clients of 0 samples leave a group without any$"),

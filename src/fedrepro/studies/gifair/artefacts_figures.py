@@ -1,4 +1,4 @@
-"""Figures of GIFAIR-FL (thesis ch. 2): Figs. 2.3, 2.4 and A.1; added: accuracies over devices, the trade-off, rates."""
+"""Figures of GIFAIR-FL (thesis ch. 2): Figs. 2.3, 2.4 and A.1; added: accuracies over devices, the trade-off."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from fedrepro.evidence.tables import Tables, final, rows
-from fedrepro.report.plotting import COLOURS, Drawn, band, figure
+from fedrepro.report.plotting import COLOURS, Drawn, figure
 from fedrepro.studies.gifair.artefacts_tables import (
     GROUPS,
     NONE_ADMISSIBLE,
@@ -24,7 +24,6 @@ from fedrepro.studies.gifair.measures import methods
 #: table with the printed accuracies of a federation's groups
 PRINTED_IN = {"femnist_3_groups": "2_4", "shakespeare_2": "2_6"}
 SHOWN_WRITERS, SHOWN_IMAGES = 6, 10
-LOCAL_STEPS = (5, 20)  # E of the strongly convex federations
 FAR_BELOW = 10.0  # points: no method is left out for less
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -104,30 +103,6 @@ def _change(by_seed: pd.DataFrame) -> pd.DataFrame:
     seeds = change.count(axis=1)
     half = change.std(axis=1, ddof=1) / np.sqrt(seeds) * stats.t.ppf(0.975, (seeds - 1).clip(lower=1))
     return pd.DataFrame({"change": change.mean(axis=1), "half": half})
-
-
-def theory(tables: Tables) -> Drawn:
-    """H(θ̄) − H* over the iterations T, medians over seeds with the range, and the printed bound (dashed)."""
-    fig, axes = figure(2, 2, width=7.6, height=2.5, sharex=True, sharey=True)
-    drawn = []
-    for i, (data, alike) in enumerate((("iid", "alike groups"), ("non_iid", "different groups"))):
-        for j, (who, devices) in enumerate((("full", "all devices"), ("partial", "2 of 4 devices per round"))):
-            ax = axes[i, j]
-            for steps, colour in zip(LOCAL_STEPS, COLOURS, strict=False):
-                table = tables[f"convex_{data}_{who}_e{steps}"]
-                for metric, dashes in (("gap", "-"), ("bound", "--")):
-                    own = rows(table, metric, **{"grid.fraction": 0.5})
-                    own = own[own["round"] > 0].assign(T=steps * own["round"], value=own["value"].clip(lower=1e-14))
-                    label = f"E = {steps}, {'measured' if metric == 'gap' else 'bound'}"
-                    line = band(ax, own, "T", label, colour, linestyle=dashes)
-                    drawn.append(line.assign(data=data, devices=who, E=steps, metric=metric))
-            ax.set(title=f"{alike}, {devices}", xscale="log", yscale="log")
-    for ax in axes[-1]:
-        ax.set_xlabel("iterations T")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("H(θ̄) − H*")
-    axes[0, 1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return fig, pd.concat(drawn, ignore_index=True)
 
 
 def _panels(label: str) -> tuple[Figure, list[Axes]]:

@@ -155,6 +155,20 @@ def _grouped(tables: Tables, data: str, number: str) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+def shakespeare_fedavg(tables: Tables) -> pd.DataFrame:
+    """FedAvg and GIFAIR-FL-Global by λ on both federations: fairness over devices and, with two groups, between them."""
+    lines = []
+    for data in ("shakespeare_31", "shakespeare_2"):
+        derived = tables[f"{data}_fedavg"].query("split == 'derived'")
+        for (method, setting), own in derived.groupby(["algorithm", "setting"], sort=False):
+            line = {"data": TITLES[data], "method": name(str(method)), "setting": setting}
+            for column, metric in {**METRICS, "discrepancy": "discrepancy", "penalty": "loss_discrepancy"}.items():
+                line[column] = shown(metric, rows(own, metric)["value"])
+            groups = GROUPS.get(data, ())
+            lines.append(line | {g: percent(rows(own, "group_accuracy", group=g)["value"]) for g in groups})
+    return pd.DataFrame(lines).fillna("")
+
+
 def tuning(tables: Tables) -> pd.DataFrame:
     """Every candidate of every grid: its validation numbers, its test numbers, and the choice."""
     found = []

@@ -18,14 +18,16 @@ from fedrepro.evidence.tables import RUN, derived_rows, final, rows
 #: "superior or similar to FedAvg": at most so many points below its mean accuracy; assumed: the thesis has no number
 SIMILAR = 1.0
 SMALLEST = 1e-15  # a gap below it is rounding
+CURVES = ("gap", "gap_own", "bound", "gradient")  # of the theory, over rounds
 BASE, PERSONAL = "fedavg", "gifair_per"
 
 
 def measure(table: pd.DataFrame) -> pd.DataFrame:
     """Fairness measures per run; those of the settings that the tuning rule chooses again as `chosen_…`."""
     named = methods(table)
-    if len(rows(named, "gap")):
-        return derived_rows([(f"{metric}_rate", rates(rows(named, metric))) for metric in ("gap", "bound")], named)
+    if curves := [(metric, own) for metric in CURVES if len(own := rows(named, metric))]:
+        offsets = rows(named, "offset")
+        return derived_rows([(f"{metric}_rate", rates(own, offsets)) for metric, own in curves], named)
     runs = pd.DataFrame(_runs(named))
     if runs.empty:
         return table.iloc[:0]
@@ -44,15 +46,21 @@ def methods(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(algorithm=algorithm, setting=table["point"])
 
 
-def rates(curves: pd.DataFrame) -> pd.DataFrame:
-    """Slope of log value over log T per run, from the means over (T/8, T/4] and (T/2, T]: −1 is O(1/T). Means, since H
-    has kinks, about which the curve oscillates."""
-    last = curves.groupby(RUN)["round"].transform("max")
-    share, windows = curves["round"] / last, ((1 / 8, 1 / 4), (1 / 2, 1))
-    inside = (curves[(share > low) & (share <= high)] for low, high in windows)
-    early, late = (own.groupby(RUN)["value"].mean() for own in inside)
-    slope = np.log(late.clip(lower=SMALLEST) / early.clip(lower=SMALLEST)) / math.log(4)
-    return slope.rename("value").reset_index().merge(curves.groupby(RUN, as_index=False)["round"].max(), on=RUN)
+def rates(curves: pd.DataFrame, offsets: pd.DataFrame) -> pd.DataFrame:
+    """Slope of log value over log(γ + T) per run, from the means over (T/8, T/4] and (T/2, T]: −1 is O(1/(γ + T)), as
+    the theorems print it. `offsets` has γ in rounds; a run without has 0. Means, since H has kinks, about which the
+    curve oscillates. Of the gradient's square, that of its least value so far (Theorem 12)."""
+    curves = curves.sort_values("round")
+    if (curves["metric"] == "gradient").all():
+        curves = curves.assign(value=curves.groupby(RUN)["value"].cummin())
+    offset = curves.merge(offsets[[*RUN, "value"]], on=RUN, how="left", suffixes=("", "_offset"))["value_offset"]
+    curves = curves.assign(since=1 / (curves["round"] + offset.fillna(0).to_numpy()).clip(lower=1))
+    share = curves["round"] / curves.groupby(RUN)["round"].transform("max")
+    inside = (curves[(share > low) & (share <= high)] for low, high in ((1 / 8, 1 / 4), (1 / 2, 1)))
+    early, late = (own.groupby(RUN)[["value", "since"]].mean().clip(lower=SMALLEST) for own in inside)
+    ratio = np.log(late / early)
+    slope = (-ratio["value"] / ratio["since"]).rename("value").reset_index()
+    return slope.merge(curves.groupby(RUN, as_index=False)["round"].max(), on=RUN)
 
 
 def _runs(named: pd.DataFrame) -> Iterator[dict[str, Any]]:

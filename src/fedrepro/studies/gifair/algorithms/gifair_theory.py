@@ -7,16 +7,11 @@ Ranks are exact, as the proofs need. Steps are η^(t) = β/(γ + t), t counting 
     ξ = 8(E − 1)²G² + 4LΓ_K + 2Γ_max/η^(T),   τ′ = 4G²E²/|S| under partial participation, else 0,
 
 without the term of gradient noise (batches are full). G² is the largest ‖∇F_k‖² at θ^(0) and at θ*.
-
-By Lemma 3 and the rearrangement inequality, H is the largest of Σ_k (p_k + λ r_{π(s_k)}/|A_{s_k}|) F_k over all
-permutations π of the ranks. For λ < λ_max the weights are positive, so H is strongly convex, and θ* is found by
-minimising the largest of d! quadratics.
 """
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -25,68 +20,11 @@ from torch import Tensor
 from fedrepro.core.algorithm import Metric, Problem, State, Trial, one_of, positive
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params
-from fedrepro.studies.gifair.algorithms.gifair_global import GIFAIRGlobal, client_ranks, held
+from fedrepro.studies.gifair.algorithms.gifair_global import GIFAIRGlobal, held
+from fedrepro.studies.gifair.objective import Objective
 
 POINTS = 400  # of a curve
 CONVEX = 1e-9  # a loss with μ/L below it is not strongly convex
-
-
-class Objective(NamedTuple):
-    """H of (2.1): F_k = ½θᵀCθ − bᵀθ + c of each device, p_k, |A_{s_k}|, s_k and λ."""
-
-    curvature: np.ndarray
-    linear: np.ndarray
-    constant: np.ndarray
-    p: np.ndarray
-    size: np.ndarray
-    group: np.ndarray
-    strength: float
-
-    def losses(self, theta: np.ndarray) -> np.ndarray:
-        return 0.5 * np.einsum("i,kij,j->k", theta, self.curvature, theta) - self.linear @ theta + self.constant
-
-    def coefficients(self, theta: np.ndarray) -> np.ndarray:
-        """1 + λ r_k/(p_k |A_{s_k}|) [K]."""
-        losses, group = torch.from_numpy(self.losses(theta)), torch.from_numpy(self.group)
-        rank = client_ranks(losses, torch.ones(len(losses), dtype=torch.bool), group).numpy()
-        return np.asarray(1 + self.strength * rank / (self.p * self.size))
-
-    def penalised(self, theta: np.ndarray) -> float:
-        """(2.1): the losses' mean and λ times the sum of the differences between groups."""
-        losses = self.losses(theta)
-        means = np.array([losses[self.group == i].mean() for i in range(self.group.max() + 1)])
-        return float(self.p @ losses + self.strength * np.abs(means[:, None] - means[None]).sum() / 2)
-
-    def weighted(self, theta: np.ndarray) -> float:
-        """(2.2): the same by Lemma 3."""
-        return float(self.p @ (self.coefficients(theta) * self.losses(theta)))
-
-    def minimiser(self) -> np.ndarray:
-        """θ*: the smallest upper bound u of all permutations' quadratics, over (θ, u)."""
-        from scipy.optimize import minimize
-
-        d = self.group.max() + 1
-        ranks = np.array(list(itertools.permutations(range(-d + 1, d, 2))))
-        weights = self.p + self.strength * ranks[:, self.group] / self.size  # [d!, K]
-
-        def below(at: np.ndarray) -> np.ndarray:
-            return np.asarray(at[-1] - weights @ self.losses(at[:-1]))
-
-        def slope(at: np.ndarray) -> np.ndarray:
-            gradients = self.curvature @ at[:-1] - self.linear
-            return np.hstack([-weights @ gradients, np.ones((len(weights), 1))])
-
-        start = np.linalg.lstsq(np.tensordot(self.p, self.curvature, 1), self.p @ self.linear)[0]
-        up = np.append(np.zeros(len(start)), 1.0)
-        found = minimize(
-            lambda at: at[-1],
-            np.append(start, self.penalised(start)),
-            jac=lambda at: up,
-            constraints={"type": "ineq", "fun": below, "jac": slope},
-            method="SLSQP",
-            options={"ftol": 1e-15, "maxiter": 1000},
-        )
-        return np.asarray(found.x[:-1])
 
 
 @dataclass(frozen=True)
@@ -135,17 +73,23 @@ class GIFAIRTheory(GIFAIRGlobal):
         return Objective(curvature, linear, constant, p, size, group.numpy(), self.strength)
 
     def metrics(self, problem: Problem, state: State, round: int) -> Iterator[Metric]:
-        if round % max(1, problem.rounds // POINTS):
+        if not recorded(problem, round):
             return
+        if round == 0 and self.gamma is not None:
+            yield Metric("offset", self.gamma / problem.steps)
         objective, best = self.objective(problem), state["best"].numpy()
         theta = state["w"]["w"].double().numpy()
         both = objective.penalised(theta), objective.weighted(theta)
-        yield Metric("gap", both[0] - objective.penalised(best))
+        yield from self.gaps(objective, state, theta, both[0] - objective.penalised(best))
         yield Metric("lemma_3", abs(both[0] - both[1]))
         assert problem.quadratics is not None
         low, high = problem.quadratics.spectrum()
         if low > CONVEX * high:
             yield Metric("bound", self.bound(problem, state, round * problem.steps))
+
+    def gaps(self, objective: Objective, state: State, theta: np.ndarray, gap: float) -> Iterator[Metric]:
+        """The distance of H from its least value, given that of (2.1)."""
+        yield Metric("gap", gap)
 
     def bound(self, problem: Problem, state: State, iterations: int) -> float:
         """The right side of Theorem 8 or 10 after T iterations."""
@@ -168,3 +112,8 @@ class GIFAIRTheory(GIFAIRGlobal):
         return float(
             high / 2 / (self.gamma + iterations) * (4 * xi / (epsilon * low) ** 2 + (self.gamma + 1) * distance)
         )
+
+
+def recorded(problem: Problem, round: int) -> bool:
+    """Whether the curves have a point at this round."""
+    return round % max(1, problem.rounds // POINTS) == 0
