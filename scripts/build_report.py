@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fedrepro.evidence.assumptions import write_registers
 from fedrepro.report.page import build_report
-from fedrepro.workflow.jobs import logged
+from fedrepro.workflow.jobs import job
 
 
 def main(results: Path, folders: list[str], scale: str, studies: list[str], out: Path) -> None:
@@ -13,7 +13,7 @@ def main(results: Path, folders: list[str], scale: str, studies: list[str], out:
 
 
 if "snakemake" in globals():
-    with logged(snakemake.log[0]):
+    with job(snakemake, "*.csv", "runs/**/*.json"):
         p = snakemake.params
         page = Path(snakemake.output.page)
         main(page.parents[1], p.folders, p.scale, p.studies, page)

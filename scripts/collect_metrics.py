@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fedrepro.core import parts
 from fedrepro.evidence.tables import collect_metrics
-from fedrepro.workflow.jobs import logged
+from fedrepro.workflow.jobs import job
 
 
 def main(study: str, shards: list[str], divergence: dict[str, float], out: str) -> None:
@@ -12,6 +12,6 @@ def main(study: str, shards: list[str], divergence: dict[str, float], out: str) 
 
 
 if "snakemake" in globals():
-    with logged(snakemake.log[0]):
+    with job(snakemake):
         shards, divergence = snakemake.input.metrics, snakemake.params.divergence
         main(snakemake.wildcards.study, shards, divergence, snakemake.output.table)

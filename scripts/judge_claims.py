@@ -10,7 +10,7 @@ from fedrepro.evidence.arms import COLUMNS
 from fedrepro.evidence.claim_files import load_claims
 from fedrepro.evidence.ledger import Judged, judge
 from fedrepro.files import read_json, write_atomically
-from fedrepro.workflow.jobs import logged
+from fedrepro.workflow.jobs import job
 
 
 def main(
@@ -36,7 +36,7 @@ def main(
 
 
 if "snakemake" in globals():
-    with logged(snakemake.log[0]):
+    with job(snakemake):
         i, p = snakemake.input, snakemake.params
         published = i.published[0] if len(i.published) else None
         judged = main(p.config, i.claims[0], p.asked, published, i.tables, i.manifests, p.scale)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fedrepro.evidence.ledger import merge
-from fedrepro.workflow.jobs import logged
+from fedrepro.workflow.jobs import job
 
 
 def main(ledgers: list[str], out: str, readings: str, headlines: str) -> None:
@@ -13,6 +13,6 @@ def main(ledgers: list[str], out: str, readings: str, headlines: str) -> None:
 
 
 if "snakemake" in globals():
-    with logged(snakemake.log[0]):
+    with job(snakemake):
         o = snakemake.output
         main(snakemake.input.ledgers, o.ledger, o.readings, o.headlines)

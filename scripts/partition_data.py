@@ -6,7 +6,7 @@ from typing import Any
 from fedrepro.data.preparation import partition_data
 from fedrepro.files import write_atomically
 from fedrepro.report import plotting
-from fedrepro.workflow.jobs import logged
+from fedrepro.workflow.jobs import job
 
 
 def main(name: str, spec: dict[str, Any], seeds: list[int], dataset: str, out: str, picture: str) -> None:
@@ -17,7 +17,7 @@ def main(name: str, spec: dict[str, Any], seeds: list[int], dataset: str, out: s
 
 
 if "snakemake" in globals():
-    with logged(snakemake.log[0]):
+    with job(snakemake):
         w, p, out = snakemake.wildcards, snakemake.params, snakemake.output
         name = f"{w.dataset}/{w.partition}"
         main(name, p.spec, p.seeds, snakemake.input.data, out.federation, out.picture)

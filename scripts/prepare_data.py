@@ -6,7 +6,7 @@ from typing import Any
 from fedrepro.data.catalogue import data_folders
 from fedrepro.data.fetch import fetch_missing
 from fedrepro.data.preparation import prepare_data
-from fedrepro.workflow.jobs import logged
+from fedrepro.workflow.jobs import job
 
 
 def main(name: str, spec: dict[str, Any], seeds: list[int], mode: str, data_dir: str | None, out: str) -> None:
@@ -14,6 +14,6 @@ def main(name: str, spec: dict[str, Any], seeds: list[int], mode: str, data_dir:
 
 
 if "snakemake" in globals():
-    with logged(snakemake.log[0]):
+    with job(snakemake):
         p = snakemake.params
         main(snakemake.wildcards.dataset, p.spec, p.seeds, p.mode, p.data_dir, snakemake.output.data)

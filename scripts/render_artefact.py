@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.report.rendering import render_artefact
-from fedrepro.workflow.jobs import logged
+from fedrepro.workflow.jobs import job
 
 
 def main(
@@ -22,6 +22,6 @@ def main(
 
 
 if "snakemake" in globals():
-    with logged(snakemake.log[0]):
+    with job(snakemake):
         i, p = snakemake.input, snakemake.params
         main(p.spec, p.scale, i.tables, i.manifests, i.samples, i.published, p.code, snakemake.output.csv)

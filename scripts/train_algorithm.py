@@ -6,7 +6,7 @@ from typing import Any
 from fedrepro.core.devices import pick_device
 from fedrepro.core.experiment import load_experiment
 from fedrepro.evidence.provenance import about
-from fedrepro.workflow.jobs import logged
+from fedrepro.workflow.jobs import job
 from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
 
@@ -30,7 +30,7 @@ def main(
 
 
 if "snakemake" in globals():
-    with logged(snakemake.log[0]):
+    with job(snakemake):
         w, p = snakemake.wildcards, snakemake.params
         main(
             p.config,

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class UserError(Exception):
@@ -10,6 +11,14 @@ class UserError(Exception):
 
     def __init__(self, text: str) -> None:
         super().__init__(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: ascii(found[0])[1:-1], text))
+
+
+class Damaged(UserError):
+    """A file whose content is not what was written."""
+
+    def __init__(self, path: Path, why: str = "its checksum is not the recorded one") -> None:
+        super().__init__(f"{path}: damaged: {why}; the next run makes it again")
+        self.path = Path(path)
 
 
 def nearest(name: object, candidates: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from fedrepro.errors import UserError
+from fedrepro.errors import Damaged, UserError
 
 ROOT = Path(__file__).resolve().parents[2]  # the checkout: the package is installed in place
 
@@ -62,15 +62,10 @@ def read_json(path: Path) -> Any:
 
 
 def check_own(path: Path, found: str) -> None:
-    """UserError if the checksum of one of the workflow's files is not the `sha256` in its json file."""
+    """Damaged if the checksum of one of the workflow's files is not the `sha256` in its json file."""
     about = Path(path).with_suffix(".json")
     if about.exists() and read_json(about)["sha256"] != found:
-        raise damaged(path)
-
-
-def damaged(path: Path) -> UserError:
-    """The error for a file with another checksum than its json file."""
-    return UserError(f"{path}: damaged: its checksum is not the one in its json file. Delete it and run again")
+        raise Damaged(path)
 
 
 def sha256(path: Path) -> str:

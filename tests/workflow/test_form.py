@@ -68,7 +68,7 @@ def test_a_script_is_a_main_and_the_unpacking(path: Path):
     assert ast.get_docstring(ast.Module([docstring], [])).startswith(f"Rule {path.stem}: ")
     *before, last = body
     assert all(isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef) for node in before)
-    assert ast.unparse(last).startswith("if 'snakemake' in globals():\n    with logged(snakemake.log[0]):")
+    assert ast.unparse(last).startswith("if 'snakemake' in globals():\n    with job(snakemake")
     assert not re.search(r"(?m)^\s*(from|import) scripts", text)
     spec = importlib.util.spec_from_file_location(f"script_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)

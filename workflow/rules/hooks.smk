@@ -1,11 +1,12 @@
 """Needs LAYOUT. Makes failures.json and, for a run with failed jobs, the report of the finished results."""
 
 from fedrepro.files import check_writable
-from fedrepro.workflow import failures, run_lock, warm
+from fedrepro.workflow import damage, failures, run_lock, warm
 from fedrepro.workflow.jobs import lift_rate_limit
 
 if workflow.is_main_process:
     run_lock.clear_left_overs(LAYOUT.results, lambda text: print(text, file=sys.stderr))
+    damage.make_again(LAYOUT.results, lambda text: print(text, file=sys.stderr))
     if warm.wanted_early():
         warm.start()
 elif warm.several_asked_for(sys.argv):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedrepro.core.checksums import check
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
 from fedrepro.files import ROOT
@@ -67,7 +68,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a csv file as texts; none if it does not exist."""
     if not path.is_file():
         return []
-    with path.open(newline="", encoding="utf-8") as file:
+    with check(path).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

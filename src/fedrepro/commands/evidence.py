@@ -25,6 +25,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from fedrepro.commands.command import Command, folder_argument
+from fedrepro.core.checksums import check, seal
 from fedrepro.core.experiment import SCALES
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import ROOT, read_json, read_yaml, sha256, write_atomically, write_json
@@ -79,7 +80,11 @@ def export(results: Path, archive: Path, chosen: Sequence[str] = ()) -> Iterator
     if not current:
         raise UserError(f"{results}: of {len(wanted)} runs none is finished with today's settings and code")
     paths = sorted(job.file(suffix) for job in current for suffix in ("json", "parquet"))
-    listing = {"format": FORMAT, "scale": layout.scale, "files": {path: sha256(results / path) for path in paths}}
+    listing = {
+        "format": FORMAT,
+        "scale": layout.scale,
+        "files": {path: sha256(check(results / path)) for path in paths},
+    }
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as file:
         whole = {LISTING: _text(listing).encode(), **{path: (results / path).read_bytes() for path in paths}}
@@ -93,7 +98,7 @@ def export(results: Path, archive: Path, chosen: Sequence[str] = ()) -> Iterator
 
 def import_(archive: Path, results: Path, sample: int = 1, data_dir: str | None = None) -> Iterator[str]:
     """Check an archive and add its runs to a results folder."""
-    content = _read(archive)
+    content = read_archive(archive)
     layout = _layout(results, data_dir)
     listing = json.loads(content.pop(LISTING))
     if listing["scale"] != layout.scale:
@@ -118,6 +123,7 @@ def import_(archive: Path, results: Path, sample: int = 1, data_dir: str | None 
     for job in jobs:
         write_atomically(results / job.file("parquet"), content[job.file("parquet")])
         write_json(results / job.file("json"), {**manifests[job], "imported": origin})
+        seal(results / job.file(suffix) for suffix in ("json", "parquet"))
     yield f"{results}: {len(jobs)} runs imported; `make reproduce` judges with them"
 
 
@@ -125,7 +131,7 @@ def _text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=1, sort_keys=True) + "\n"
 
 
-def _read(archive: Path) -> dict[str, bytes]:
+def read_archive(archive: Path) -> dict[str, bytes]:
     """The files of an archive by name, each as its listing says."""
     if not archive.is_file():
         raise UserError(f"{archive}: there is no such file")

@@ -7,6 +7,7 @@ from pathlib import Path
 from fedrepro.commands import command
 from fedrepro.commands.command import Command, folder_argument, folder_with, shown, wrapped
 from fedrepro.commands.list import artefacts
+from fedrepro.core.checksums import check
 from fedrepro.core.expansion import Located
 from fedrepro.core.experiment import expanded, load_experiment, scaled
 from fedrepro.core.study import study_of
@@ -30,11 +31,11 @@ def show_artefact(artefact: str, folder: Path | None) -> Iterator[str]:
     if artefact not in known:
         raise UserError(f"artefact '{artefact}' is unknown{nearest(artefact, known)}")
     results = folder_with(f"artefacts/{artefact}.json", folder, artefact)
-    about = read_json((base := results / "artefacts" / artefact).with_suffix(".json"))
+    about = read_json(check((base := results / "artefacts" / artefact).with_suffix(".json")))
     yield f"{about['title']} ({about['source']})"
     yield f"scale {about['scale']} · data: {', '.join(about['data']) or 'none'} · {about['seeds']} seeds"
     yield ""
-    table = pd.read_csv(base.with_suffix(".csv"))
+    table = pd.read_csv(check(base.with_suffix(".csv")))
     if about["kind"] == "table":
         yield table.to_string(index=False, na_rep="", float_format=lambda x: f"{x:.4g}")
     else:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fedrepro.commands import command
 from fedrepro.commands.command import Command, folder_argument, folder_with, read_rows, shown, wrapped
+from fedrepro.core.checksums import check
 from fedrepro.core.study import study_of
 from fedrepro.errors import UserError, nearest
 from fedrepro.evidence.claim_files import Claim, load_claims, quantities_of
@@ -84,7 +85,7 @@ def _runs(results: Path, study: str, quantities: Iterable[tuple[str, str]]) -> I
     paths = (sorted(results.glob(f"runs/{study}/{e}/{algorithm or '*'}/*.json")) for e, algorithm in quantities)
     shown: set[str] = set()
     for path in dict.fromkeys(path for found in paths for path in found):
-        run = read_json(path)
+        run = read_json(check(path))
         yield f"run {path.relative_to(results)}"
         yield f"  seeds {run['shard']} · {run['seconds']} s · commit {run['commit'][:12]}"
         for what, key in (("config", "config"), ("code", "code"), ("split", "federation")):

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from fedrepro.data.dataset import Dataset
-from fedrepro.errors import UserError
-from fedrepro.files import atomic_file, check_own, damaged
+from fedrepro.errors import Damaged, UserError
+from fedrepro.files import atomic_file, check_own
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def save(path: Path, assignments: Mapping[int, Assignment]) -> None:
 
 
 def load(path: Path) -> dict[int, dict[str, np.ndarray]]:
-    """Seed → {"train/rows": …, "train/offsets": …, "train/of": …, …, "groups": …}. Damage is a UserError."""
+    """Seed → {"train/rows": …, "train/offsets": …, "train/of": …, …, "groups": …}. Damage is named."""
     seeds: dict[int, dict[str, np.ndarray]] = {}
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -48,7 +48,7 @@ def load(path: Path) -> dict[int, dict[str, np.ndarray]]:
                 seed, name = key.split("/", 1)
                 seeds.setdefault(int(seed), {})[name] = archive[key]
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError):
-        raise damaged(path) from None
+        raise Damaged(path) from None
     check_own(path, content_sha256(seeds))
     return seeds
 

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from fedrepro.core.checksums import check
+from fedrepro.errors import Damaged
 from fedrepro.report.formats import DATA_LABELS, as_float, as_text, data_labels, duration, natural
 from fedrepro.report.gather import as_dict, as_dicts, read, relative_url, table_of
 
@@ -29,6 +31,12 @@ def read_artefacts(
         kind = "table" if info.get("kind") == "table" else "figure"
         texts = {key: as_text(info.get(key)) for key in ("title", "caption", "source", "scale", "seeds")}
         files = {suffix: path.with_suffix(f".{suffix}") for suffix in MIME}
+        try:
+            for file in filter(Path.is_file, files.values()):
+                check(file)
+        except Damaged as error:
+            problems.append(str(error))
+            continue
         picture = picture_of(files) if kind == "figure" else None
         data = info.get("data")
         shown = {

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from fedrepro.core.checksums import check
+from fedrepro.errors import Damaged
 from fedrepro.report.formats import MAX_ROWS, as_float, as_text, duration, is_number, natural, short_numbers
 
 
@@ -19,8 +21,8 @@ def read(path: Path, root: Path, parse: Callable[[str], Any], problems: list[str
     if not path.is_file():
         return None
     try:
-        return parse(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, csv.Error) as error:
+        return parse(check(path).read_text(encoding="utf-8-sig"))
+    except (OSError, Damaged, ValueError, csv.Error) as error:
         problems.append(f"{path.relative_to(root).as_posix()} could not be read: {error}")
         return None
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from IPython.display import HTML, Image, Markdown, display
 
+from fedrepro.core.checksums import check
 from fedrepro.evidence.assumptions import assumed_settings, errata
 from fedrepro.files import read_json
 from fedrepro.report.claims import ORIGINS, VERDICTS
@@ -39,20 +40,20 @@ class Study:
 
     def table(self, experiment: str) -> pd.DataFrame:
         """The tidy table of an experiment."""
-        return pd.read_parquet(self.results / "tables" / self.name / f"{experiment}.parquet")
+        return pd.read_parquet(check(self.results / "tables" / self.name / f"{experiment}.parquet"))
 
     def ledger(self) -> pd.DataFrame:
-        return pd.read_csv(self.results / "ledgers" / f"{self.name}.csv")
+        return pd.read_csv(check(self.results / "ledgers" / f"{self.name}.csv"))
 
     def show(self, artefact: str) -> None:
         """An artefact's picture (or table) with its title and caption."""
         base = self.results / "artefacts" / self.name / artefact
-        about = read_json(base.with_suffix(".json"))
+        about = read_json(check(base.with_suffix(".json")))
         display(Markdown(f"**{about['title']}** ({about['source']}; data: {', '.join(about['data']) or 'none'})"))
         if about["kind"] == "figure":
-            display(Image(str(base.with_suffix(".png"))))
+            display(Image(str(check(base.with_suffix(".png")))))
         else:
-            display(pd.read_csv(base.with_suffix(".csv")))
+            display(pd.read_csv(check(base.with_suffix(".csv"))))
         display(Markdown(about["caption"]))
 
     def headlines(self) -> None:
@@ -98,7 +99,7 @@ class Overview:
     results: Path
 
     def ledger(self) -> pd.DataFrame:
-        return pd.read_csv(self.results / "ledger.csv")
+        return pd.read_csv(check(self.results / "ledger.csv"))
 
     def studies(self) -> list[str]:
         return list(dict.fromkeys(self.ledger()["study"]))
@@ -174,7 +175,7 @@ def _counts(ledger: pd.DataFrame, by: str) -> pd.DataFrame:
 
 def _texts(path: Path) -> pd.DataFrame:
     """A csv file with its cells as they are written."""
-    return pd.read_csv(path, dtype=str, keep_default_na=False)
+    return pd.read_csv(check(path), dtype=str, keep_default_na=False)
 
 
 def _claims(ledger: pd.DataFrame, columns: Sequence[str] = CLAIM) -> None:
@@ -203,7 +204,7 @@ def _headlines(headlines: pd.DataFrame) -> None:
 
 
 def _manifests(results: Path, study: str) -> list[dict[str, Any]]:
-    return [read_json(path) for path in sorted((results / "runs" / study).rglob("*.json"))]
+    return [read_json(check(path)) for path in sorted((results / "runs" / study).rglob("*.json"))]
 
 
 def _prose(table: pd.DataFrame) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 from PIL import Image
 
+from fedrepro.core import checksums
 from fedrepro.core.experiment import load_experiments
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
@@ -35,12 +36,14 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
         study_of(config, study)
         if not (results / "ledgers" / f"{study}.csv").is_file():
             raise UserError(f"{results}: there is no ledger of {study}: run the whole study first")
+        for path in (path for pattern in KEPT for path in results.glob(pattern.format(study))):
+            checksums.check(path)
     for study in studies:
         current = manifests(results, study, config)
         for pattern in KEPT:
             for old in reference.glob(pattern.format(study)):
                 old.unlink()
-            for path in sorted(results.glob(pattern.format(study))):
+            for path in sorted(p for p in results.glob(pattern.format(study)) if p.suffix != checksums.SEAL):
                 of_table = path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table"
                 if not of_table and (path in current or not pattern.startswith("runs")):
                     _write(reference / path.relative_to(results), path.read_bytes())
@@ -85,11 +88,12 @@ def build(reference: Path = REFERENCE, config: Path = CONFIG) -> None:
             write_atomically(reference / name, pd.concat(map(read_texts, files)).to_csv(index=False))
     write_registers(reference, [config / "studies" / study for study in there])
     build_report(reference, reference / "report" / "index.html", scale="reference", studies=there, embed=False)
+    checksums.list_all(reference)
 
 
 def read_texts(path: Path) -> pd.DataFrame:
     """A csv file as texts: what is not changed is written as it was."""
-    return pd.read_csv(path, dtype=str, keep_default_na=False)
+    return pd.read_csv(checksums.check(path), dtype=str, keep_default_na=False)
 
 
 def differences(fresh: pd.DataFrame, reference: pd.DataFrame) -> Iterator[str]:
@@ -137,6 +141,9 @@ def check(results: Path, reference: Path = REFERENCE) -> tuple[str, list[str]]:
     """(one sentence on what was compared, one line per difference)."""
     if not (results / "ledger.csv").is_file():
         raise UserError(f"{results}: no ledger to compare: run `make reproduce` first")
+    if (reference / checksums.LISTING).is_file():
+        for path, why in checksums.wrong(reference):
+            raise UserError(f"{path}: {why}")
     fresh, kept = (read_texts(folder / "ledger.csv") for folder in (results, reference))
     same = fresh.merge(kept, on=SAME)
     told = (

@@ -42,6 +42,7 @@ def report(layout: Any, records: list[dict[str, Any]]) -> Path | None:
     write_json(results / "failures.json", records)
     if any(record["rule"] == "build_report" for record in records):
         return None
+    from fedrepro.core.checksums import seal
     from fedrepro.evidence.assumptions import write_registers
     from fedrepro.evidence.ledger import merge  # here: only failed runs need them
     from fedrepro.report.page import build_report
@@ -53,7 +54,10 @@ def report(layout: Any, records: list[dict[str, Any]]) -> Path | None:
         merge(judged, results / f"{other or 'ledger'}.csv", other)
     write_registers(results, [layout.declared[study].folder for study in layout.chosen_studies])
     page = Path(layout.at("report/index.html"))
-    return build_report(results, page, scale=layout.scale, studies=layout.chosen_studies)
+    build_report(results, page, scale=layout.scale, studies=layout.chosen_studies)
+    joint = ("ledger.csv", "readings.csv", "headlines.csv", "assumed.json", "errata.json")
+    seal([page, *(results / name for name in joint)])
+    return page
 
 
 def _culprits(group: Any) -> list[Any]:

@@ -1,13 +1,35 @@
-"""Around every job: output goes to a log, an error of the user ends it with one line, local jobs start at once."""
+"""Around every job: its inputs are checked and its outputs sealed, output goes to a log, an error of the user ends it
+with one line, local jobs start at once."""
 
 import os
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from fedrepro.errors import UserError
+from fedrepro.core.checksums import check, seal, unseal
+from fedrepro.errors import Damaged, UserError
+from fedrepro.workflow import damage
+
+
+@contextmanager
+def job(snakemake: Any, *also: str) -> Iterator[None]:
+    """Run a rule's script: check its inputs, and files below the results folder that match `also`; seal its outputs at
+    the end. A damaged input is noted, so that the next run makes it again."""
+    with logged(snakemake.log[0]):
+        results = Path(snakemake.log[0].rpartition(f"/logs/{snakemake.rule}")[0])
+        unseal(snakemake.output)
+        try:
+            for path in (*map(Path, snakemake.input), *(path for pattern in also for path in results.glob(pattern))):
+                # data is checked when it is loaded, against its json file
+                check(path.with_suffix(".json") if path.suffix == ".npz" else path)
+            yield
+        except Damaged as error:
+            damage.note(results, error.path)
+            raise
+        seal(snakemake.output)
 
 
 @contextmanager

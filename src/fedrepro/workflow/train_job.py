@@ -33,7 +33,7 @@ from fedrepro.data import assignment as federation_files
 from fedrepro.data.dataset import SPLITS, Dataset, Split
 from fedrepro.data.dataset import load as load_datasets
 from fedrepro.errors import UserError
-from fedrepro.files import read_json, sha256_of, write_atomically, write_json
+from fedrepro.files import read_json, sha256, sha256_of, write_atomically, write_json
 
 if TYPE_CHECKING:
     from fedrepro.core.experiment import Experiment
@@ -86,7 +86,7 @@ def train_shard(
         log, counts = train(task, replicates, plan, strategy(name), checkpoint=checkpoint, progress=progress)
 
     frame = log.frame(experiment.id, algorithm)
-    write_atomically(out.with_suffix(".parquet"), frame.to_parquet(None, index=False))
+    write_atomically(metrics := out.with_suffix(".parquet"), frame.to_parquet(None, index=False))
     stopped = [r for r in replicates if r.diverged is not None]
     manifest = {
         "experiment": experiment.id,
@@ -100,6 +100,7 @@ def train_shard(
         "config_sha256": experiment.job_sha256(algorithm),
         "data": dataset,
         "federation_sha256": federation["sha256"],
+        "metrics_sha256": sha256(metrics),
         "device": str(device),
         "threads": machine.threads,
         "strategy": name if replicates[0].algorithm.iterative else None,

@@ -139,7 +139,7 @@ def test_a_damaged_file_is_named_and_never_used(tmp_path, kind, at):
     path, read = {"data": (data, load), "federation": (federation, federation_files.load)}[kind]
     read(path)
     flip(path, at)
-    with pytest.raises(UserError, match=rf"{kind}\.npz: damaged: .* Delete it and run again"):
+    with pytest.raises(UserError, match=rf"{kind}\.npz: damaged: .*; the next run makes it again"):
         read(path)
 
 
