@@ -18,7 +18,8 @@ from fedrepro.core.algorithm import Algorithm, Problem
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.model import build
 from fedrepro.core.params import Params
-from fedrepro.core.rounds import Participation, Plan, Replicate, train
+from fedrepro.core.replicates import Participation, Plan, Replicate
+from fedrepro.core.rounds import train
 from fedrepro.core.task import Task
 
 EXPERIMENT = "test/tiny"

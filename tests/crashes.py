@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -25,6 +26,22 @@ class Fragile:
     def say(self, done: int, note: str = "") -> None:
         if done == self.round:
             raise Crash
+
+
+class CrashingAt(Checkpoint):
+    """A checkpoint that is saved once, when it is asked for the n-th time whether it is due, and then raises Crash."""
+
+    def __init__(self, path: Path, n: int):
+        super().__init__(path)
+        self.left = n
+
+    def due(self) -> bool:
+        self.left -= 1
+        return self.left == 0
+
+    def save(self, payload: dict[str, Any]) -> None:
+        super().save(payload)
+        raise Crash
 
 
 def assert_resumes(path: Path, rounds: int, start: Callable[..., Run]) -> None:

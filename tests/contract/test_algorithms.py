@@ -32,6 +32,7 @@ from tests.builders import (
     spying,
     tensors,
 )
+from tests.crashes import Crash, CrashingAt, Fragile
 
 BY_SEED = {0: RAGGED, 1: RAGGED[::-1]}
 CASES = {
@@ -221,7 +222,7 @@ def test_a_client_update_is_pure(name):
 def test_its_state_survives_a_checkpoint(name, tmp_path):
     found = cached(name, "softmax, mini-batch", strategy="loop")
     states = [[r.state, r.local] for r in found.replicates]
-    Checkpoint(tmp_path / "job.pt").save({"replicates": states})
+    Checkpoint(tmp_path / "job.pt").save({"round": 3, "replicates": states})
     loaded = Checkpoint(tmp_path / "job.pt").load()["replicates"]
     mine, theirs = tensors(states), tensors(loaded)
     assert len(mine) == len(theirs) > 0
@@ -231,21 +232,32 @@ def test_its_state_survives_a_checkpoint(name, tmp_path):
 @every_algorithm
 @pytest.mark.parametrize("strategy", ["loop", "vmap"])
 def test_a_run_that_is_cut_off_ends_with_the_same_bytes(name, tmp_path, strategy):
-    class Crash(Exception):
-        pass
-
-    class Fragile:
-        def say(self, done, note=""):
-            if done == 2:
-                raise Crash
-
     for case in ("softmax, mini-batch", "linear, full batch"):
         path = tmp_path / f"{case}.pt"
         with pytest.raises(Crash):
-            start(name, case, strategy=strategy, checkpoint=Checkpoint(path, seconds=0), progress=Fragile())
+            start(name, case, strategy=strategy, checkpoint=Checkpoint(path, seconds=0), progress=Fragile(2))
         resumed = start(name, case, strategy=strategy, checkpoint=Checkpoint(path, seconds=0))
         assert resumed.counts["resumed_from"] == 2
         assert resumed.parquet() == cached(name, case, strategy=strategy).parquet()
+
+
+#: questions whether a checkpoint is due: four runs are initialised, then each has six clients per exchange
+MOMENTS = {"while runs are initialised": 2, "in the first run": 8, "in the third run": 20, "in the next round": 50}
+
+
+@every_algorithm
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_run_that_is_cut_off_inside_a_round_ends_with_the_same_bytes(name, tmp_path, moment):
+    path = tmp_path / "job.pt"
+    with pytest.raises(Crash):
+        start(name, strategy="loop", checkpoint=CrashingAt(path, MOMENTS[moment]))
+    resumed = start(name, strategy="loop", checkpoint=Checkpoint(path))
+    whole = cached(name, strategy="loop")
+    assert resumed.counts["resumed_from"] >= 0
+    assert resumed.counts["gradient_steps"] == whole.counts["gradient_steps"]
+    assert resumed.parquet() == whole.parquet()
+    for a, b in zip(resumed.replicates, whole.replicates, strict=True):
+        assert all(map(torch.equal, tensors([a.state, a.local]), tensors([b.state, b.local])))
 
 
 @every_algorithm

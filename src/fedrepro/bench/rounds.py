@@ -23,7 +23,8 @@ from fedrepro.core.algorithm import Algorithm, Problem
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, LocalWork
 from fedrepro.core.params import Params
-from fedrepro.core.rounds import Participation, Plan, Replicate, advance, train
+from fedrepro.core.replicates import Participation, Plan, Replicate
+from fedrepro.core.rounds import advance, train
 from fedrepro.core.task import Task
 
 #: the engine's strategies, and the loop by hand

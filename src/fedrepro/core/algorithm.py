@@ -164,8 +164,13 @@ class Algorithm:
         return {"w": w}
 
     @classmethod
+    def groups(cls, runs: Sequence[tuple[Self, Problem, Params]]) -> list[list[int]]:
+        """The places of the runs that `init_all` computes at once: each alone."""
+        return [[i] for i in range(len(runs))]
+
+    @classmethod
     def init_all(cls, runs: Sequence[tuple[Self, Problem, Params]]) -> list[State]:
-        """`init` of all replicates of a job, for methods that compute several at once."""
+        """`init` of one of the `groups` of replicates, for methods that compute several at once."""
         return [algorithm.init(problem, w) for algorithm, problem, w in runs]
 
     def participants(self, state: State, clients: np.ndarray) -> np.ndarray:

@@ -49,21 +49,37 @@ class Results:
     def __init__(self, each: Iterator[tuple[Any, Any]], stacked: tuple[Any, Any] | None = None):
         self._each, self._stacked, self._next = each, stacked, 0
 
-    def take(self, clients: Sequence[int], local: dict[int, Any]) -> Uploads[Any]:
-        """The uploads of the next `clients`; their new states, if any, go into `local`."""
+    def take(
+        self,
+        clients: Sequence[int],
+        local: dict[int, Any],
+        known: Sequence[tuple[Any, Any]] = (),
+        note: Callable[[tuple[Any, Any]], None] = lambda result: None,
+    ) -> Uploads[Any]:
+        """The uploads of the next `clients`; their new states, if any, go into `local`. The first results may be
+        `known` already; of a loop, each new one is told to `note`."""
         start, self._next = self._next, self._next + len(clients)
         if self._stacked is None:
-            return Uploads(self._one_by_one(clients, local))
+            return Uploads(self._one_by_one(clients, local, known, note))
         upload, states = (_slice(tree, start, self._next) for tree in self._stacked)
         if states is not None:
             local.update(zip(clients, _rows(states, len(clients)), strict=True))
         return Uploads(_rows(upload, len(clients)), upload)
 
-    def _one_by_one(self, clients: Sequence[int], local: dict[int, Any]) -> Iterator[Any]:
-        for k in clients:
-            upload, mine = next(self._each)
+    def _one_by_one(
+        self,
+        clients: Sequence[int],
+        local: dict[int, Any],
+        known: Sequence[tuple[Any, Any]],
+        note: Callable[[tuple[Any, Any]], None],
+    ) -> Iterator[Any]:
+        for i, k in enumerate(clients):
+            result = known[i] if i < len(known) else next(self._each)
+            upload, mine = result
             if mine is not None:
                 local[k] = mine
+            if i >= len(known):
+                note(result)
             yield upload
 
 

@@ -21,19 +21,22 @@ import torch
 
 from fedrepro.core import parts, streams
 from fedrepro.core.algorithm import Problem
-from fedrepro.core.checkpoint import Checkpoint
+from fedrepro.core.checkpoint import SECONDS, Checkpoint
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.model import build, initialise
 from fedrepro.core.params import Params
-from fedrepro.core.rounds import Participation, Plan, Progress, Replicate, train
+from fedrepro.core.progress import Progress
+from fedrepro.core.replicates import Participation, Plan, Replicate
+from fedrepro.core.rounds import train
 from fedrepro.core.streams import seeds_of
 from fedrepro.core.task import Task
 from fedrepro.data import assignment as federation_files
 from fedrepro.data.dataset import SPLITS, Dataset, Split
 from fedrepro.data.dataset import load as load_datasets
 from fedrepro.errors import UserError
-from fedrepro.files import read_json, sha256, sha256_of, write_atomically, write_json
+from fedrepro.files import read_json, sha256, write_atomically, write_json
+from fedrepro.workflow.job_checkpoints import checkpoint_name, identity
 
 if TYPE_CHECKING:
     from fedrepro.core.experiment import Experiment
@@ -56,7 +59,7 @@ class Machine:
     device: str = "cpu"
     strategy: str = "declared"  # by the experiment, else by the model; or loop, vmap
     threads: int = 1
-    checkpoint_seconds: float = 10.0
+    checkpoint_seconds: float = SECONDS
 
 
 def train_shard(
@@ -75,13 +78,14 @@ def train_shard(
     torch.set_num_threads(machine.threads)
     keep_freed_memory()
     dataset, federation = (read_json(path.with_suffix(".json")) for path in (inputs.dataset, inputs.federation))
-    job = sha256_of([experiment.job_sha256(algorithm), shard, made["code_sha256"], dataset, federation])
     progress, device = Progress(experiment.spec["rounds"]), torch.device(machine.device)
-    checkpoint = Checkpoint(checkpoints / f"{job[:32]}.pt", machine.checkpoint_seconds, say=progress.line)
-
     task, plan, replicates = prepare(experiment, algorithm, shard, inputs, device)
     asked = experiment.spec.get("strategy") if machine.strategy == "declared" else machine.strategy
     name = task.model.strategy(device.type, asked)
+    about = identity(experiment, algorithm, shard, made["code_sha256"], dataset, federation)
+    way = {"strategy": name, "device": device.type, "threads": machine.threads}
+    where, seconds = checkpoints / checkpoint_name(about), machine.checkpoint_seconds
+    checkpoint = Checkpoint(where, way, {**about, "machine": made.get("machine")}, seconds, say=progress.line)
     with freeze_existing_objects():
         log, counts = train(task, replicates, plan, strategy(name), checkpoint=checkpoint, progress=progress)
 
@@ -108,7 +112,7 @@ def train_shard(
         "resumed_from": counts["resumed_from"] if counts["resumed_from"] >= 0 else None,
         "diverged": [{"setting": r.setting, "seed": r.seed, "round": r.diverged} for r in stopped],
         "peak_memory_mb": peak_memory_mb(),
-        "seconds": round(time.monotonic() - started, 3),
+        "seconds": round(checkpoint.before + time.monotonic() - started, 3),
         **made,
     }
     write_json(out.with_suffix(".json"), manifest)

@@ -6,15 +6,15 @@ import io
 
 import pytest
 
-from fedrepro.core import rounds
-from fedrepro.core.rounds import Progress
+from fedrepro.core import progress as module
+from fedrepro.core.progress import Progress
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """A clock set by the test."""
     now = [100.0]
-    monkeypatch.setattr(rounds.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     return now
 
 

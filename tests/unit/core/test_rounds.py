@@ -18,10 +18,11 @@ from fedrepro.algorithms.fedsgd import FedSGD
 from fedrepro.algorithms.local import Local
 from fedrepro.core import streams
 from fedrepro.core.algorithm import Algorithm, Metric, Predictor, Traffic
+from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.federation import Federation, LocalWork
 from fedrepro.core.metrics import COLUMNS
 from fedrepro.core.params import Params
-from fedrepro.core.rounds import Participation
+from fedrepro.core.replicates import Participation
 from tests.builders import (
     EXPERIMENT,
     MINI_BATCH,
@@ -35,6 +36,7 @@ from tests.builders import (
     run,
     spying,
 )
+from tests.crashes import Crash, CrashingAt
 
 #: F_0 = ½(w − 2)² on one sample, F_1 = w² − 2w + 5 on two: gradients w − 2 and 2w − 2
 TWO_CLIENTS = federate(([[1.0]], [2.0]), ([[2.0], [0.0]], [2.0, 4.0]))
@@ -494,6 +496,10 @@ class Oracle(Predictor):
     iterative: ClassVar[bool] = False
 
     @classmethod
+    def groups(cls, runs):
+        return [list(range(len(runs)))]
+
+    @classmethod
     def init_all(cls, runs):
         return [{"number": a.shift + i, "together": float(len(runs))} for i, (a, _, _) in enumerate(runs)]
 
@@ -513,6 +519,29 @@ def test_a_method_may_initialise_all_runs_at_once_and_assess_what_is_no_model():
     assert found.values("own").tolist() == [2.0, 2.0]
     assert set(found.frame["round"]) == {5}
     assert not found.frame["split"].eq("train").any()
+
+
+def test_a_method_without_rounds_goes_on_at_the_next_run(tmp_path):
+    computed = []
+
+    @dataclass(frozen=True)
+    class Slow(Oracle):
+        groups = Predictor.groups
+
+        @classmethod
+        def init_all(cls, runs):
+            computed.append(len(runs))
+            return super().init_all(runs)
+
+    (own,) = federations("linear", {0: (3, 2)}).values()
+    own = dataclasses.replace(own, test=own.train)
+    by_seed, plan, path = dict.fromkeys(range(4), own), make_plan(5), tmp_path / "job.pt"
+    with pytest.raises(Crash):
+        run(make_task("linear"), by_seed, plan, Slow(shift=1.0), checkpoint=CrashingAt(path, 3))
+    assert computed == [1, 1, 1]
+    resumed = run(make_task("linear"), by_seed, plan, Slow(shift=1.0), checkpoint=Checkpoint(path))
+    assert computed == [1, 1, 1, 1]
+    assert resumed.parquet() == run(make_task("linear"), by_seed, plan, Slow(shift=1.0)).parquet()
 
 
 def test_a_result_that_is_no_number_has_diverged():

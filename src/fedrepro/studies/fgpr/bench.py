@@ -28,7 +28,8 @@ from fedrepro.core.algorithm import Problem
 from fedrepro.core.clients import strategy
 from fedrepro.core.federation import Federation, Holdings, LocalWork, Samples
 from fedrepro.core.model import build
-from fedrepro.core.rounds import Participation, Plan, Replicate, advance
+from fedrepro.core.replicates import Participation, Plan, Replicate
+from fedrepro.core.rounds import advance
 from fedrepro.core.task import Task
 from fedrepro.data.catalogue import Source
 from fedrepro.studies.fgpr.algorithms.fgpr import FGPR

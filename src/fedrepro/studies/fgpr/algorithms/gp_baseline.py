@@ -57,20 +57,17 @@ class GPBaseline(Predictor):
         return self
 
     @classmethod
-    def init_all(cls, runs: Sequence[tuple[Self, Problem, Params]]) -> list[State]:
+    def groups(cls, runs: Sequence[tuple[Self, Problem, Params]]) -> list[list[int]]:
         """Deep fits all repeats of a setting at once; the others run in sequence."""
-        states: dict[int, State] = {}
+        alike: dict[Any, list[int]] = {}
         for i, (algorithm, problem, _) in enumerate(runs):
-            if i not in states:
-                sizes = problem.federation.train.sizes.tolist()
-                alike = [
-                    j
-                    for j, (a, p, _) in enumerate(runs)
-                    if (a, p.federation.train.sizes.tolist()) == (algorithm, sizes)
-                ]
-                mine = alike if algorithm.fit == "deep" else [i]
-                states |= zip(mine, algorithm._states([runs[j][1] for j in mine]), strict=True)
-        return [states[i] for i in range(len(runs))]
+            key = (algorithm, *problem.federation.train.sizes.tolist()) if algorithm.fit == "deep" else i
+            alike.setdefault(key, []).append(i)
+        return list(alike.values())
+
+    @classmethod
+    def init_all(cls, runs: Sequence[tuple[Self, Problem, Params]]) -> list[State]:
+        return runs[0][0]._states([problem for _, problem, _ in runs])
 
     def init(self, problem: Problem, w: Params) -> State:
         return self._states([problem])[0]
