@@ -13,4 +13,4 @@ def main(notebook: str, executed: str, page: str, log: str) -> None:
 if "snakemake" in globals():
     with logged(snakemake.log[0]):
         out = snakemake.output
-        main(snakemake.input.notebook, out.notebook, out.page, snakemake.log[0])
+        main(snakemake.input.notebook[0], out.notebook, out.page, snakemake.log[0])

@@ -16,7 +16,11 @@ from yaml.resolver import Resolver
 
 from fedrepro.errors import UserError
 
-ROOT = Path(__file__).resolve().parents[2]  # the checkout: the package is installed in place
+_INSTALLED = Path(__file__).resolve().parent / "checkout"
+#: the checkout if the package is installed in place, else the copy of its files (config, workflow, …) in the package
+ROOT = _INSTALLED if _INSTALLED.is_dir() else _INSTALLED.parents[2]
+#: where results are written: the checkout, or the working folder
+WORK = Path.cwd() if ROOT == _INSTALLED else ROOT
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from fedrepro.commands.command import Command, terminal_width
+from fedrepro.commands.command import Command, add_configured_studies, terminal_width
 from fedrepro.errors import UserError
 
 HERE = Path(__file__).parent
@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = {arguments[0]: named}
     given = parser_of(known).parse_args(arguments)
     try:
+        add_configured_studies()
         sys.stdout.writelines(f"{line}\n" for line in fitted(given.run(given)))
     except UserError as error:
         sys.stdout.flush()

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
-from fedrepro.files import ROOT
+from fedrepro.core import parts
+from fedrepro.files import ROOT, WORK, read_yaml
 
 CONFIG = ROOT / "config"
 PROSE = 100  # columns of wrapped text where no terminal says how many there are
@@ -34,6 +35,11 @@ class Command:
     arguments: Callable[[ArgumentParser], None] = _no_arguments
 
 
+def add_configured_studies() -> None:
+    """Make the studies that config.yaml lists under `studies` known, beside those of FEDREPRO_STUDIES."""
+    parts.add_studies(WORK / folder for folder in read_yaml(CONFIG / "config.yaml").get("studies") or ())
+
+
 def folder_argument(parser: ArgumentParser) -> None:
     """`--in FOLDER`: the results to look at."""
     parser.add_argument("--in", dest="folder", type=Path, help="a results folder, such as results/demo")
@@ -45,7 +51,7 @@ def folder_with(file: str, folder: Path | None, what: str) -> Path:
         if (folder / file).is_file():
             return folder
         raise UserError(f"{folder}: has no {what}")
-    found = [path for path in (ROOT / "results").glob("*/") if (path / file).is_file()]
+    found = [path for path in (WORK / "results").glob("*/") if (path / file).is_file()]
     if not found:
         raise UserError(f"there is no result of {what} yet: `make reproduce ONLY={what.split()[-1]}` makes it")
     return max(found, key=lambda path: (path.name != "reference", (path / file).stat().st_mtime))
