@@ -16,11 +16,13 @@ from yaml.resolver import Resolver
 
 from fedrepro.errors import UserError
 
-_INSTALLED = Path(__file__).resolve().parent / "checkout"
-#: the checkout if the package is installed in place, else the copy of its files (config, workflow, …) in the package
-ROOT = _INSTALLED if _INSTALLED.is_dir() else _INSTALLED.parents[2]
-#: where results are written: the checkout, or the working folder
-WORK = Path.cwd() if ROOT == _INSTALLED else ROOT
+_CARRIED = Path(__file__).resolve().parent / "checkout"
+#: whether the package is a wheel, which carries the files of the checkout, and not installed in place
+INSTALLED = _CARRIED.is_dir()
+#: the checkout, or what a wheel carries of it (config, workflow, …)
+ROOT = _CARRIED if INSTALLED else _CARRIED.parents[2]
+#: the folder of results/: the checkout, or the working folder
+WORK = Path.cwd() if INSTALLED else ROOT
 
 
 @contextlib.contextmanager

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from fedrepro.commands.command import Command, add_configured_studies, terminal_width
+from fedrepro.commands.command import Command, terminal_width
+from fedrepro.core import parts
 from fedrepro.errors import UserError
+from fedrepro.files import ROOT, WORK, read_yaml
 
 HERE = Path(__file__).parent
 DECLARED = re.compile(r"^COMMAND = Command\(", re.MULTILINE)
@@ -54,6 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `fedrepro list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def add_configured_studies() -> None:
+    """Make the studies that config.yaml lists under `studies` known, beside those of FEDREPRO_STUDIES."""
+    parts.add_studies(WORK / folder for folder in read_yaml(ROOT / "config" / "config.yaml")["studies"])
 
 
 def fitted(lines: Iterator[str]) -> Iterator[str]:

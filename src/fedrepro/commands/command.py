@@ -15,8 +15,7 @@ from pathlib import Path
 
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
-from fedrepro.core import parts
-from fedrepro.files import ROOT, WORK, read_yaml
+from fedrepro.files import ROOT, WORK
 
 CONFIG = ROOT / "config"
 PROSE = 100  # columns of wrapped text where no terminal says how many there are
@@ -33,11 +32,6 @@ class Command:
     help: str
     run: Callable[[Namespace], Iterator[str]]
     arguments: Callable[[ArgumentParser], None] = _no_arguments
-
-
-def add_configured_studies() -> None:
-    """Make the studies that config.yaml lists under `studies` known, beside those of FEDREPRO_STUDIES."""
-    parts.add_studies(WORK / folder for folder in read_yaml(CONFIG / "config.yaml").get("studies") or ())
 
 
 def folder_argument(parser: ArgumentParser) -> None:

@@ -54,7 +54,7 @@ def _studies_in(folder: Path) -> list[Path]:
         raise UserError(f"studies: the path of '{folder}' has a '{os.pathsep}', which separates paths")
     found = [folder] if (folder / "study.yaml").is_file() else [p.parent for p in sorted(folder.glob("*/study.yaml"))]
     if not found:
-        raise UserError(f"studies: '{folder}' has no study.yaml; `fedrepro new-study NAME` writes a study to start from")
+        raise UserError(f"studies: '{folder}' has no study.yaml; `fedrepro new-study NAME` writes one to start from")
     return found
 
 

@@ -31,7 +31,9 @@ SHARED = dict(algorithms="algorithms", models="models", datasets="data/datasets"
 
 def add_studies(folders: Iterable[str | Path]) -> None:
     """Find also the parts of studies outside the package: a folder is a study or holds studies."""
-    outside.add(folders)
+    if not (listed := list(folders)):
+        return
+    outside.add(listed)
     if twice := sorted(outside.known().keys() & {path.name for path in PACKAGE.glob("studies/[!_]*/")}):
         raise UserError(f"studies: '{twice[0]}' is a study of the package: give the folder another name")
     for cached in (modules, artefact_module, label):
