@@ -20,4 +20,4 @@ def read_by(notebook: str) -> list[str]:
 if "snakemake" in globals():
     with job(snakemake, *read_by(snakemake.wildcards.notebook)):
         out = snakemake.output
-        main(snakemake.input.notebook, out.notebook, out.page, snakemake.log[0])
+        main(snakemake.input.notebook[0], out.notebook, out.page, snakemake.log[0])

@@ -16,7 +16,13 @@ from yaml.resolver import Resolver
 
 from fedrepro.errors import Damaged, UserError
 
-ROOT = Path(__file__).resolve().parents[2]  # the checkout: the package is installed in place
+_CARRIED = Path(__file__).resolve().parent / "checkout"
+#: whether the package is a wheel, which carries the files of the checkout, and not installed in place
+INSTALLED = _CARRIED.is_dir()
+#: the checkout, or what a wheel carries of it (config, workflow, …)
+ROOT = _CARRIED if INSTALLED else _CARRIED.parents[2]
+#: the folder of results/: the checkout, or the working folder
+WORK = Path.cwd() if INSTALLED else ROOT
 
 
 @contextlib.contextmanager

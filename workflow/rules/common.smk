@@ -1,17 +1,18 @@
 """Needs config/. Makes LAYOUT: the checked config, all paths, and the input files of each job.
 
-config/config.yaml is read here, not by `configfile:`, so that errors in it are one line too; --config overrides it.
+config/config.yaml is read here, not by `configfile:`, so that errors in it are one line too; --config, or the config of
+a workflow that uses this one as a module, overrides it.
 """
 
 import sys
 from pathlib import Path
 
-from fedrepro.files import read_yaml
+from fedrepro.files import ROOT, read_yaml
 from fedrepro.errors import UserError
 from fedrepro.workflow.layout import Layout
 
 try:
-    LAYOUT = Layout({**read_yaml("config/config.yaml"), **config})
+    LAYOUT = Layout({**read_yaml(ROOT / "config" / "config.yaml"), **config})
 except UserError as error:
     sys.exit(f"error: {error}")
 

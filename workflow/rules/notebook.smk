@@ -5,7 +5,6 @@ rule execute_notebook:
     """A study's analysis, or the overview of all studies, executed by papermill."""
     input:
         unpack(LAYOUT.notebook_inputs),
-        notebook="notebooks/{notebook}.ipynb",
     output:
         notebook=LAYOUT.at("notebooks/{notebook}.ipynb"),
         page=LAYOUT.at("notebooks/{notebook}.html"),

@@ -9,7 +9,9 @@ from importlib import import_module
 from pathlib import Path
 
 from fedrepro.commands.command import Command, terminal_width
+from fedrepro.core import parts
 from fedrepro.errors import UserError
+from fedrepro.files import ROOT, WORK, read_yaml
 
 HERE = Path(__file__).parent
 DECLARED = re.compile(r"^COMMAND = Command\(", re.MULTILINE)
@@ -45,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = {arguments[0]: named}
     given = parser_of(known).parse_args(arguments)
     try:
+        add_configured_studies()
         sys.stdout.writelines(f"{line}\n" for line in fitted(given.run(given)))
     except UserError as error:
         sys.stdout.flush()
@@ -53,6 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `fedrepro list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def add_configured_studies() -> None:
+    """Make the studies that config.yaml lists under `studies` known, beside those of FEDREPRO_STUDIES."""
+    parts.add_studies(WORK / folder for folder in read_yaml(ROOT / "config" / "config.yaml")["studies"])
 
 
 def fitted(lines: Iterator[str]) -> Iterator[str]:

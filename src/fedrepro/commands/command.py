@@ -16,7 +16,7 @@ from pathlib import Path
 from fedrepro.core.checksums import check
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
-from fedrepro.files import ROOT
+from fedrepro.files import ROOT, WORK
 
 CONFIG = ROOT / "config"
 PROSE = 100  # columns of wrapped text where no terminal says how many there are
@@ -46,7 +46,7 @@ def folder_with(file: str, folder: Path | None, what: str) -> Path:
         if (folder / file).is_file():
             return folder
         raise UserError(f"{folder}: has no {what}")
-    found = [path for path in (ROOT / "results").glob("*/") if (path / file).is_file()]
+    found = [path for path in (WORK / "results").glob("*/") if (path / file).is_file()]
     if not found:
         raise UserError(f"there is no result of {what} yet: `make reproduce ONLY={what.split()[-1]}` makes it")
     return max(found, key=lambda path: (path.name != "reference", (path / file).stat().st_mtime))

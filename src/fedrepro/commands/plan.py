@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedrepro.commands.command import Command
+from fedrepro.commands.command import CONFIG, Command
 from fedrepro.commands.next import open_claims, summary
 from fedrepro.files import read_yaml
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def plan(given: Namespace) -> Iterator[str]:
     from fedrepro.workflow.layout import Layout
 
-    config = read_yaml(Path("config/config.yaml"))
+    config = read_yaml(CONFIG / "config.yaml")
     config |= dict(setting.partition("=")[::2] for setting in given.setting)
     yield describe(Layout(config), os.cpu_count() or 1)
 

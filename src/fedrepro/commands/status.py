@@ -18,7 +18,7 @@ LOG_LINES = 5
 
 
 def status(given: Namespace) -> Iterator[str]:
-    made = [command.ROOT / "results" / scale for scale in SCALES]
+    made = [command.WORK / "results" / scale for scale in SCALES]
     folders = [given.folder] if given.folder else [folder for folder in made if folder.is_dir()]
     if not folders:
         yield "nothing has run yet: `make reproduce` starts"

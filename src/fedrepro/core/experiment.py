@@ -111,7 +111,12 @@ def load_experiments(config: Path, scale: str, study: str | None = None) -> dict
     """Every experiment of all studies, or of one, at the given scale, by id."""
     _check_scale(scale)
     studies = [study_of(config, study)] if study else sorted(load_studies(config).values(), key=lambda s: s.name)
-    return {f"{s.name}/{e.name}": _loaded(s.name, e, scale) for s in studies for e in _expanded(s).values()}
+    return {id: e for s in studies for id, e in experiments_of(s, scale).items()}
+
+
+def experiments_of(study: Study, scale: str) -> dict[str, Experiment]:
+    """Every experiment of a study at the given scale, by id."""
+    return {f"{study.name}/{e.name}": _loaded(study.name, e, scale) for e in _expanded(study).values()}
 
 
 def load_experiment(config: Path, id: str, scale: str) -> Experiment:

@@ -1,7 +1,8 @@
 """Methods, models, data sets and partitions, found by their files.
 
 A part is a module and has the module's name. Shared parts are in `algorithms/`, `models/`, `data/datasets/` and
-`data/partitions/`, those of one study in `algorithms/`, `models/`, `datasets/` and `partitions/` of `studies/<study>/`.
+`data/partitions/`, those of one study in `algorithms/`, `models/`, `datasets/` and `partitions/` of `studies/<study>/`,
+or of the study's folder if that is outside the package (`fedrepro.core.outside`).
 A file whose name begins with an underscore is no part. A module provides the one class that derives from `Algorithm`
 or `Model`, a data set's `DATASET`, or the function with the partition's name. It is imported when first used.
 """
@@ -11,11 +12,12 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
+from fedrepro.core import outside
 from fedrepro.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -27,13 +29,35 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SHARED = dict(algorithms="algorithms", models="models", datasets="data/datasets", partitions="data/partitions")
 
 
+def add_studies(folders: Iterable[str | Path]) -> None:
+    """Find also the parts of studies outside the package: a folder is a study or holds studies."""
+    if not (listed := list(folders)):
+        return
+    outside.add(listed)
+    if twice := sorted(outside.known().keys() & {path.name for path in PACKAGE.glob("studies/[!_]*/")}):
+        raise UserError(f"studies: '{twice[0]}' is a study of the package: give the folder another name")
+    for cached in (modules, artefact_module, label):
+        cached.cache_clear()
+
+
+def homes() -> dict[str, Path]:
+    """Study → the folder of its code."""
+    return {path.name: path for path in sorted(PACKAGE.glob("studies/[!_]*/"))} | dict(outside.known())
+
+
+def sources() -> list[Path]:
+    """All source files of the package and of the studies outside it."""
+    return sorted(path for folder in (PACKAGE, *outside.known().values()) for path in folder.rglob("*.py"))
+
+
 @functools.cache
 def modules(kind: str) -> Mapping[str, str]:
     """Name → module of every part of a kind, shared ones first."""
-    folders = [PACKAGE / SHARED[kind], *sorted(PACKAGE.glob(f"studies/*/{kind}"))]
+    shared = (("fedrepro", *Path(SHARED[kind]).parts), PACKAGE / SHARED[kind])
+    own = ((("fedrepro", "studies", study, kind), folder / kind) for study, folder in homes().items())
     found: dict[str, str] = {}
-    for path in (path for folder in folders for path in sorted(folder.glob("[!_]*.py"))):
-        module = ".".join(("fedrepro", *path.relative_to(PACKAGE).with_suffix("").parts))
+    for package, path in ((p, path) for p, folder in (shared, *own) for path in sorted(folder.glob("[!_]*.py"))):
+        module = ".".join((*package, path.stem))
         if path.stem in found:
             raise UserError(f"{kind}: two files are named '{path.stem}': {found[path.stem]} and {module}")
         found[path.stem] = module
@@ -80,14 +104,14 @@ def partition(name: str) -> Callable[..., Any]:
 
 def study_module(study: str, name: str) -> str | None:
     """A module of a study's folder (`measures`, `bench`); None if it does not exist."""
-    there = (PACKAGE / "studies" / study / f"{name}.py").is_file()
+    there = study in homes() and (homes()[study] / f"{name}.py").is_file()
     return f"fedrepro.studies.{study}.{name}" if there else None
 
 
 @functools.cache
 def artefact_module(study: str, artefact: str) -> str:
     """The module that defines the function of a figure or table: one of studies/<study>/artefacts*.py."""
-    for path in sorted((PACKAGE / "studies" / study).glob("artefacts*.py")):
+    for path in sorted(homes()[study].glob("artefacts*.py")) if study in homes() else ():
         nodes = ast.parse(path.read_text(encoding="utf-8")).body
         if any(isinstance(node, ast.FunctionDef) and node.name == artefact for node in nodes):
             return f"fedrepro.studies.{study}.{path.stem}"
@@ -96,14 +120,24 @@ def artefact_module(study: str, artefact: str) -> str:
 
 def result_modules() -> list[str]:
     """The modules of all studies that derive measures and draw artefacts."""
-    found = [path for name in ("measures", "artefacts") for path in sorted(PACKAGE.glob(f"studies/*/{name}*.py"))]
+    names, folders = ("measures", "artefacts"), homes().values()
+    found = [path for name in names for folder in folders for path in sorted(folder.glob(f"{name}*.py"))]
     return [f"fedrepro.studies.{path.parent.name}.{path.stem}" for path in found]
+
+
+def file_of(module: str) -> Path:
+    """The file of a module of the package or of a study outside it."""
+    _, *rest = module.split(".")
+    if rest[:1] == ["studies"] and rest[1:2] and rest[1] in outside.known():
+        base = outside.known()[rest[1]].joinpath(*rest[2:])
+    else:
+        base = PACKAGE.joinpath(*rest)
+    return base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
 
 
 def source(module: str) -> ast.Module:
     """The syntax tree of a part's module, read without importing it."""
-    path = PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
-    return ast.parse(path.read_text(encoding="utf-8"))
+    return ast.parse(file_of(module).read_text(encoding="utf-8"))
 
 
 @functools.cache

@@ -1,5 +1,6 @@
-"""Studies, found by their folders config/studies/<study>/: study.yaml (title, authors, venue, link, headlines) and
-optionally experiments/, claims.yaml, published.csv, artefacts.yaml and errata.yaml. The code has no list of studies."""
+"""Studies, found by their folders, config/studies/<study>/ or a folder outside (`fedrepro.core.outside`): study.yaml
+(title, authors, venue, link, headlines) and optionally experiments/, claims.yaml, published.csv, artefacts.yaml and
+errata.yaml. The code has no list of studies."""
 
 import re
 from collections.abc import Mapping
@@ -7,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedrepro.core import outside
 from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import read_yaml
@@ -14,7 +16,7 @@ from fedrepro.files import read_yaml
 _LAST = 10**6
 
 
-def check_name(path: Path, name: str, pattern: str = "[a-z][a-z0-9_]*") -> None:
+def check_name(path: Path, name: str, pattern: str = outside.NAME) -> None:
     """Names become parts of paths: letters, digits and underscores only."""
     if not re.fullmatch(pattern, name):
         raise UserError(f"{ascii(str(path))[1:-1]}: {ascii(name)[:80]} is no name: letters, digits and _ only")
@@ -67,11 +69,16 @@ class Study:
         return [str(path)] if (path := self.file(name)) else []
 
 
+def study_folders(config: Path) -> dict[str, Path]:
+    """Name → folder of the studies of a config folder, sorted, and of those outside."""
+    return {path.name: path for path in sorted((config / "studies").glob("*/"))} | dict(outside.known())
+
+
 def load_studies(config: Path) -> dict[str, Study]:
-    """Name → study, in the order of display."""
+    """Name → study, in the order of display: those of a config folder and those outside."""
     found = []
-    for path in sorted((config / "studies").glob("*/study.yaml")):
-        name = path.parent.name
+    described = {name: folder / "study.yaml" for name, folder in study_folders(config).items()}
+    for name, path in ((name, path) for name, path in described.items() if path.is_file()):
         check_name(path, name)
         raw = read_yaml(path)
         validate(raw, "study", path)

@@ -121,7 +121,7 @@ class Entry:
     seeded: bool  # every seed has its own data
     size: Callable[..., tuple[int | None, int]]  # for the plan: clients (None: the partition makes them), train samples
     files: str | None = None  # its entry in config/datasets.yaml
-    reads: tuple[str, ...] = ()  # other files of the checkout that it reads
+    reads: tuple[str, ...] = ()  # other files that it reads: relative to the checkout, or absolute
     example: Mapping[str, Any] = field(default_factory=dict)  # small parameters for the contract tests
 
 

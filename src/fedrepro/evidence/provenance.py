@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fedrepro.files import ROOT
+from fedrepro.files import INSTALLED, ROOT
 
 PACKAGES = ["fedrepro", "torch", "numpy", "scipy", "pandas", "networkx", "gpytorch", "scikit-learn", "snakemake"]
 
@@ -20,7 +20,10 @@ def about(code: str) -> dict[str, Any]:
 
 
 def commit() -> str:
-    """The checkout's commit, with `+` where tracked files have changed; `unknown` outside git."""
+    """The checkout's commit, with `+` where tracked files have changed; `unknown` outside git. An installed wheel has
+    its version alone: git would tell the commit of whichever repository holds the environment."""
+    if INSTALLED:
+        return "unknown"
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=20)

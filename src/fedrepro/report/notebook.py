@@ -9,6 +9,7 @@ import pandas as pd
 from IPython.display import HTML, Image, Markdown, display
 
 from fedrepro.core.checksums import check
+from fedrepro.core.study import study_folders
 from fedrepro.evidence.assumptions import assumed_settings, errata
 from fedrepro.files import read_json
 from fedrepro.report.claims import ORIGINS, VERDICTS
@@ -81,7 +82,7 @@ class Study:
 
     def assumed(self, config: Path) -> pd.DataFrame:
         """The settings that the paper leaves open."""
-        return pd.DataFrame(assumed_settings(config.glob(f"studies/{self.name}/experiments/*.yaml")))
+        return pd.DataFrame(assumed_settings(study_folders(config)[self.name].glob("experiments/*.yaml")))
 
     def cost(self) -> pd.DataFrame:
         """The cost of each training job."""
@@ -140,13 +141,14 @@ class Overview:
 
     def errata(self, config: Path) -> None:
         """Errors in the papers themselves, the worst first."""
-        found = by_severity(errata(self.results / "ledger.csv", config.glob("studies/*")))
+        found = by_severity(errata(self.results / "ledger.csv", study_folders(config).values()))
         rows = pd.DataFrame([row for _, rows in found for row in rows], columns=ERRATUM)
         _prose(rows[["severity", *(name for name in ERRATUM if name != "severity")]])
 
     def assumed(self, config: Path) -> pd.DataFrame:
         """Settings that the papers leave open: how many per study, and for how many an artefact shows their effect."""
-        files = [path for study in self.studies() for path in config.glob(f"studies/{study}/experiments/*.yaml")]
+        folders = [folder for name, folder in study_folders(config).items() if name in self.studies()]
+        files = [path for folder in folders for path in folder.glob("experiments/*.yaml")]
         found = pd.DataFrame(assumed_settings(files), columns=["study", "key", "shown"])
         found["varied"] = found["shown"] != ""
         return found.groupby("study", sort=False).agg(settings=("key", "size"), varied=("varied", "sum"))

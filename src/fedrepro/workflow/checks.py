@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.core import parts
-from fedrepro.core.experiment import Experiment, load_experiments
+from fedrepro.core.experiment import Experiment, experiments_of
 from fedrepro.core.schemas import validate
 from fedrepro.core.study import Study
 from fedrepro.data.catalogue import CATALOGUE
 from fedrepro.errors import UserError, nearest
 from fedrepro.evidence.claim_files import load_claims
-from fedrepro.files import ROOT, sha256, sha256_of, write_atomically
+from fedrepro.files import sha256, sha256_of, write_atomically
 
 _REMEMBERED = Path(".snakemake") / "fedrepro"
 
@@ -28,8 +28,7 @@ _REMEMBERED = Path(".snakemake") / "fedrepro"
 def check_once(experiments: Iterable[Experiment], studies: Iterable[Study] = ()) -> None:
     """Check experiments, claims, headlines and the catalogue of data, unless these passed before with the same code."""
     experiments, studies = list(experiments), list(studies)
-    sources = sorted((ROOT / "src" / "fedrepro").rglob("*.py"))
-    code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in parts.sources())).hexdigest()
     names = ("study.yaml", "claims.yaml", "published.csv")
     files = [(s.name, name, sha256(path)) for s in studies for name in names if (path := s.file(name))]
     checked = [[(e.id, e.spec) for e in experiments], files, sha256(CATALOGUE)]  # no path: a checkout may move
@@ -43,8 +42,7 @@ def check_once(experiments: Iterable[Experiment], studies: Iterable[Study] = ())
     check_all(experiments)
     for study in studies:
         if path := study.file("claims.yaml"):
-            published = load_experiments(study.folder.parent.parent, "paper", study.name)
-            check_claims(load_claims(path), study, published, path)
+            check_claims(load_claims(path), study, experiments_of(study, "paper"), path)
     with contextlib.suppress(OSError):  # a read-only folder costs two seconds per start
         write_atomically(mark, "")
 

@@ -20,8 +20,7 @@ from fedrepro.core.experiment import Experiment
 from fedrepro.core.study import Study
 from fedrepro.errors import UserError, nearest
 from fedrepro.evidence.claim_files import Claims
-from fedrepro.files import ROOT
-from fedrepro.workflow.code_inputs import files_behind, training_files
+from fedrepro.workflow.code_inputs import files_behind, path_of, training_files
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -154,7 +153,7 @@ def _texts(files: tuple[str, ...]) -> tuple[set[str], set[re.Pattern[str]]]:
 def _texts_in(file: str) -> tuple[set[str], set[re.Pattern[str]]]:
     names: set[str] = set()
     patterns: set[re.Pattern[str]] = set()
-    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(path_of(file).read_text(encoding="utf-8"))):
         match node:
             case ast.Constant(value=str() as text) if _NAME.fullmatch(text):
                 names.add(text)

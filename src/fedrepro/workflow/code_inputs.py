@@ -1,7 +1,9 @@
 """The library files that a job runs on, and one hash of them: editing an algorithm re-runs its own jobs only.
 
 The import graph is read from the source, without importing. An `__init__.py` with only a docstring does not count. The
-hash, a parameter of the job, is of syntax trees: comments, docstrings and formatting do not change it.
+hash, a parameter of the job, is of syntax trees: comments, docstrings and formatting do not change it. Files are named
+as in a checkout, `src/fedrepro/…` and `scripts/…`, those of a study outside the package `studies/<study>/…`: wherever
+they are installed, the hash is the same.
 """
 
 from __future__ import annotations
@@ -12,15 +14,13 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from fedrepro.core import parts
+from fedrepro.core import outside, parts
 from fedrepro.files import ROOT
-
-SOURCE = ROOT / "src"
 
 
 @cache
 def files_behind(*modules: str) -> tuple[str, ...]:
-    """Files (relative to the checkout, sorted) of the modules and of all that they import of this package."""
+    """Files, by name and sorted, of the modules and of all that they import of this package."""
     seen: set[str] = set()
     pending = list(modules)
     while pending:
@@ -28,13 +28,21 @@ def files_behind(*modules: str) -> tuple[str, ...]:
         if module not in seen and any(not isinstance(node, ast.Expr) for node in _tree(module).body):
             seen.add(module)
             pending.extend(_imports(module))
-    return tuple(sorted(str(_file(m).relative_to(ROOT)) for m in seen))
+    return tuple(sorted(map(_name, seen)))
+
+
+def path_of(file: str) -> Path:
+    """Where a file, by name, is."""
+    top, *rest = Path(file).parts
+    if top == "studies":
+        return outside.known()[rest[0]].joinpath(*rest[1:])
+    return parts.PACKAGE.parent.joinpath(*rest) if top == "src" else ROOT / file
 
 
 def read_all() -> None:
     """Cache the imports of every file of the package, for this process and its forks."""
-    for path in SOURCE.rglob("*.py"):
-        name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    for path in parts.PACKAGE.rglob("*.py"):
+        name = ".".join(path.relative_to(parts.PACKAGE.parent).with_suffix("").parts)
         _imports(name.removesuffix(".__init__"))
 
 
@@ -46,7 +54,7 @@ def training_files(methods: Iterable[str], model: str) -> tuple[str, ...]:
 
 @cache
 def code_sha256(files: tuple[str, ...]) -> str:
-    """One hash of library files (relative to the checkout): of their names and of what they do."""
+    """One hash of library files: of their names and of what they do."""
     listed = "".join(f"{file}:{syntax_sha256(file)};" for file in sorted(files))
     return hashlib.sha256(listed.encode()).hexdigest()
 
@@ -54,7 +62,7 @@ def code_sha256(files: tuple[str, ...]) -> str:
 @cache
 def syntax_sha256(file: str) -> str:
     """Hash of a file's syntax tree without docstrings; for a file that is not Python, of its content."""
-    path = ROOT / file
+    path = path_of(file)
     if path.suffix != ".py":
         return hashlib.sha256(path.read_bytes()).hexdigest()
     text = "".join(_written(ast.parse(path.read_text(encoding="utf-8"))))
@@ -87,10 +95,17 @@ def _tree(module: str) -> ast.Module:
     return ast.parse(_file(module).read_text())
 
 
+def _name(module: str) -> str:
+    _, *rest = module.split(".")
+    path = _file(module)
+    if rest[:1] == ["studies"] and len(rest) > 2 and rest[1] in outside.known():
+        return str(Path("studies", rest[1], path.relative_to(outside.known()[rest[1]])))
+    return str(Path("src", path.relative_to(parts.PACKAGE.parent)))
+
+
 @cache
 def _file(module: str) -> Path:
-    base = SOURCE.joinpath(*module.split("."))
-    return base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+    return parts.file_of(module)
 
 
 @cache
@@ -100,10 +115,17 @@ def _imports(module: str) -> tuple[str, ...]:
     for node in _runtime_nodes(_tree(module)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (base := _base(module, node)):
+            found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
     return tuple(sorted(m for m in found if m.split(".")[0] == "fedrepro" and _file(m).is_file()))
+
+
+def _base(module: str, node: ast.ImportFrom) -> str:
+    """The module that `from … import` names; of a relative import, below the importing module's package."""
+    if not node.level:
+        return node.module or ""
+    steps = module.split(".") if _file(module).name == "__init__.py" else module.split(".")[:-1]
+    return ".".join([*steps[: len(steps) - node.level + 1], *filter(None, [node.module])])
 
 
 def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:

@@ -1,6 +1,7 @@
 """Where results are, and which files a job needs: used by workflow/rules/*.smk. Patterns have wildcards in braces; the
 input functions take snakemake's wildcards."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fedrepro.core import parts
+from fedrepro.core import outside, parts
 from fedrepro.core.experiment import Experiment, load_artefacts, load_experiments, select
 from fedrepro.core.schemas import validate
 from fedrepro.core.streams import seeds_of
@@ -56,12 +57,14 @@ class Layout:
         self.data_folders = data_folders(self.data_dir)
         self.device, self.strategy = config["device"], config["strategy"]
         self._divergence = config.get("divergence", {})
-        self.folder = Path(config["config"])
+        self.folder = Path(config["config"] or os.path.relpath(ROOT / "config"))
         if not self.folder.is_dir():
             raise UserError(f"config: folder '{self.folder}' does not exist")
         if not re.fullmatch(r"[^{}\x00-\x1f\x7f]{1,1000}", config["results"]):
             raise UserError("results: a folder's name without braces and control characters is needed")
         self.results = f"{config['results'].rstrip('/')}/{self.scale}"
+        listed = config.get("studies") or []
+        parts.add_studies(listed.split(os.pathsep) if isinstance(listed, str) else listed)
         self.declared = load_studies(self.folder)
         self.experiments = load_experiments(self.folder, self.scale)
         self.artefacts = load_artefacts(self.folder, self.experiments)
@@ -78,7 +81,8 @@ class Layout:
 
     @property
     def notebooks(self) -> list[str]:
-        return [*self.whole_studies, "overview"] if self.whole_studies else []
+        """Of whole studies, and of all of them; a study outside the package need not have one."""
+        return [name for name in (*self.whole_studies, "overview") if self.whole_studies and self.notebook(name)]
 
     def artefacts_of(self, study: str) -> list[str]:
         return [a for a in self.artefacts if a.startswith(f"{study}/")]
@@ -93,7 +97,8 @@ class Layout:
 
     def targets(self) -> dict[str, list[str]]:
         """The names of studies and artefacts, each with its files."""
-        studies = {s: [*self._results_of(s), self.at(f"notebooks/{s}.html")] for s in self.studies}
+        shown = {s: [self.at(f"notebooks/{s}.html")] if self.notebook(s) else [] for s in self.studies}
+        studies = {s: [*self._results_of(s), *shown[s]] for s in self.studies}
         return studies | {a: [*self.artefact_files(a), *self._ledgers_of([a])] for a in self.artefacts}
 
     def at(self, path: str) -> str:
@@ -129,7 +134,8 @@ class Layout:
         entry = parts.dataset(self.datasets[wildcards.dataset]["name"])
         folders = {"standin": [], "real": self.data_folders[:-1], "auto": self.data_folders}[self.data]
         here = present(entry.files, list(map(Path, folders))) if entry.files else None
-        return [*entry.reads, *(str(path) for path in (here[1].values() if here else ()))]
+        own = (os.path.relpath(ROOT / path) for path in entry.reads)
+        return [*own, *(str(path) for path in (here[1].values() if here else ()))]
 
     def dataset_file(self, wildcards: Any) -> str:
         return self._data_file(wildcards.dataset, wildcards.shard)
@@ -208,13 +214,23 @@ class Layout:
         """The ledgers of studies and artefacts (`study/artefact`) that have claims."""
         return [self.at(f"ledgers/{n}.csv") for n in names if self.declared[n.split("/")[0]].file("claims.yaml")]
 
+    def notebook(self, name: str) -> str | None:
+        """The file of a notebook: in notebooks/; of a study outside the package its notebook.ipynb, None without."""
+        if name in outside.known():
+            return next(iter(self.study_files("notebook.ipynb", name)), None)
+        return os.path.relpath(ROOT / "notebooks" / f"{name}.ipynb")
+
     def notebook_inputs(self, wildcards: Any) -> dict[str, list[str]]:
         """The results that a notebook shows: of one study or, in the overview, of all whole studies."""
         overview = wildcards.notebook == "overview"
         studies = self.whole_studies if overview else [wildcards.notebook]
         summary = [self.at("ledger.csv"), *self.study_files("errata.yaml", *self.whole_studies)]
         results = summary if overview else self._results_of(wildcards.notebook)
-        return {"results": results, "experiments": self.experiment_files(studies)}
+        return {
+            "results": results,
+            "experiments": self.experiment_files(studies),
+            "notebook": [self.notebook(wildcards.notebook) or ""],
+        }
 
     def experiment_files(self, studies: list[str]) -> list[str]:
         """All files of the experiments: the report and the notebooks list the assumptions in them."""
@@ -264,9 +280,9 @@ class Layout:
 
     @property
     def report_code(self) -> list[str]:
-        page = sorted((ROOT / "src" / "fedrepro" / "report").glob("page.*"))
+        page = sorted((parts.PACKAGE / "report").glob("page.*"))
         code = files_behind("fedrepro.report.page", "fedrepro.evidence.assumptions")
-        return [*code, *(str(p.relative_to(ROOT)) for p in page)]
+        return [*code, *(f"src/{p.relative_to(parts.PACKAGE.parent)}" for p in page)]
 
     @cached_property
     def gpus_per_job(self) -> int:

@@ -91,6 +91,7 @@ def results(tmp_path, monkeypatch):
     }
     (folder / "runs/toy/line/fedavg/0-1.json").write_text(json.dumps(run))
     monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "WORK", tmp_path)
     monkeypatch.setattr(command, "CONFIG", tmp_path / "config")
     monkeypatch.chdir(tmp_path)
     return folder
@@ -288,6 +289,7 @@ def test_status_of_jobs(capsys, results):
 
 def test_status_before_anything_ran(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "WORK", tmp_path)
     assert told(capsys, "status") == "nothing has run yet: `make reproduce` starts\n"
 
 
@@ -305,6 +307,7 @@ def test_an_experiments_settings_are_shown_with_their_places(capsys, monkeypatch
     ring = 'extends: _base\nid: "ring_{x}"\nfor_each: {x: [7]}\nrounds: "{x}"\nscales: {smoke: {seeds: 3}}\n'
     write_yaml(folder / "ring.yaml", ring)
     monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "WORK", tmp_path)
     monkeypatch.setattr(command, "CONFIG", tmp_path / "config")
     rows = {}
     for scale in (None, "smoke", "paper"):

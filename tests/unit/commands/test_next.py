@@ -31,6 +31,7 @@ def results(tmp_path, monkeypatch):
     write_config(tmp_path)
     write_study(tmp_path / "config", "other")
     monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "WORK", tmp_path)
     monkeypatch.setattr(command, "CONFIG", tmp_path / "config")
     monkeypatch.chdir(tmp_path)
     write_ledger(tmp_path / "results" / "smoke" / "ledgers" / "toy.csv", ROWS)

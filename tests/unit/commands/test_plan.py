@@ -24,6 +24,7 @@ def test_wrong_input_is_one_line(tmp_path, monkeypatch, capsys):
         "{scale: smoke, only: [], data: auto, data_dir: null, device: auto, strategy: loop, results: r, config: config}"
     )
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(plan, "CONFIG", tmp_path / "config")
     assert cli.main(["plan", "scale=smok"]) == 1
     assert capsys.readouterr().err.strip().endswith("scale: 'smok' is unknown; did you mean 'smoke'?")
     assert cli.main(["plan", "only=toy/fig3b"]) == 0

@@ -29,6 +29,7 @@ def folder(tmp_path, monkeypatch):
     write_config(tmp_path)
     write_yaml(tmp_path / "config" / "studies" / "toy" / "claims.yaml", CLAIMS)
     monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "WORK", tmp_path)
     monkeypatch.setattr(command, "CONFIG", tmp_path / "config")
     return tmp_path / "config" / "studies" / "toy"
 

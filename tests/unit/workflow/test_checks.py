@@ -147,7 +147,7 @@ def test_a_check_is_repeated_when_the_code_changed(monkeypatch, tmp_path):
     source.parent.mkdir(parents=True)
     source.write_text("x = 1\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(checks, "ROOT", tmp_path)
+    monkeypatch.setattr(checks.parts, "PACKAGE", source.parent)
     asked = []
     monkeypatch.setattr(checks, "check_all", asked.append)
     check_once([experiment()])

@@ -15,7 +15,7 @@ def package(tmp_path, monkeypatch):
     for function in cached:
         function.cache_clear()
     monkeypatch.setattr(sources, "ROOT", tmp_path)
-    monkeypatch.setattr(sources, "SOURCE", tmp_path / "src")
+    monkeypatch.setattr(sources.parts, "PACKAGE", tmp_path / "src" / "fedrepro")
 
     def write(modules: dict[str, str]) -> None:
         for name, text in modules.items():

@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 import fedrepro.workflow.warm.process as warm
 warm.MODULES = ("json",)
-warm.parts.PACKAGE = Path(sys.argv[2])
+warm.parts.sources = lambda: sorted(Path(sys.argv[2]).rglob("*.py"))
 warm.serve(sys.argv[1])
 """
 #: in the form of snakemake: first the object, then the script

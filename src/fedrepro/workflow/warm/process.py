@@ -179,9 +179,8 @@ def _end(pid: int) -> None:
 
 
 def _stamp() -> int:
-    """Changes with any source file of the package."""
-    files = (os.path.join(folder, name) for folder, _, names in os.walk(parts.PACKAGE) for name in names)
-    return hash(tuple(sorted((path, os.stat(path).st_mtime_ns) for path in files if path.endswith(".py"))))
+    """Changes with any source file of the package and of the studies outside it."""
+    return hash(tuple((str(path), path.stat().st_mtime_ns) for path in parts.sources()))
 
 
 if __name__ == "__main__":
