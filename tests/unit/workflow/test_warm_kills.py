@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -33,7 +34,9 @@ print("begins", flush=True)
 warm.start()
 subprocess.Popen = popen
 if sys.argv[1] == "light":
-    while "@" + os.environ[warm.VARIABLE] not in open("/proc/net/unix").read():
+    def listening(line):  # a socket has a name before it accepts connections
+        return line[-1] == "@" + os.environ[warm.VARIABLE] and line[3] == "00010000"
+    while not any(listening(line.split()) for line in open("/proc/net/unix")):
         time.sleep(0.02)
     subprocess.run([sys.executable, sys.argv[2]])
 time.sleep(600)
@@ -71,7 +74,8 @@ def begin(tmp_path):
 
     yield start
     for process in started:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
     assert list(temporary.iterdir()) == []
 
