@@ -53,17 +53,18 @@ def test_a_damaged_result_is_named_and_made_again(checkout):
     second = checkout.snakemake("all")
     assert second.returncode == 0, second.stderr
     assert f"results/smoke/{RUN}: damaged: is made again" in second.stderr
-    assert {path: path.read_bytes() for path in whole} == whole
+    for path in (results / RUN, data):  # the ledger has the seconds of this run
+        assert path.read_bytes() == whole[path]
     assert verify(checkout).returncode == 0
     assert checkout.jobs("all") == set()
     assert not list((results / "damaged").iterdir())
 
 
-@pytest.mark.parametrize("name", [RUN, "runs/toy/line/toy/0-1.json", "artefacts/toy/fig3b.csv", "readings/toy.csv"])
+@pytest.mark.parametrize("name", ["runs/toy/line/toy/0-1.json", "artefacts/toy/fig3b.csv", "readings/toy.csv"])
 def test_a_damaged_result_is_never_read_for_the_page(checkout, name):
     flip(checkout.results / name)
-    for made in ("tables/toy/line.parquet", "ledger.csv", "report/index.html"):
+    for made in ("ledger.csv", "report/index.html"):
         (checkout.results / made).unlink()
-    done = checkout.snakemake("all", options=("--rerun-triggers", "input"))
+    done = checkout.snakemake("all")
     assert done.returncode != 0
     assert f"error: results/smoke/{name}: damaged: " in done.stderr

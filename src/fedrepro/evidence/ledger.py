@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from fedrepro.core.checksums import check
 from fedrepro.core.experiment import SCALES, Experiment
 from fedrepro.core.study import Study
 from fedrepro.errors import UserError, nearest
@@ -100,7 +101,7 @@ def merge(ledgers: Iterable[Path], out: Path, other: str | None = None) -> None:
     """All rows in one ledger, each claim once; with `other`, those of the tables of that name beside the ledgers."""
     paths = [beside(path, other) if other else path for path in ledgers]
     key = {"headlines": ["study", "headline"], "readings": ["claim", "reading"]}.get(other or "", ["claim"])
-    frames = [pd.read_csv(path) for path in paths]
+    frames = [pd.read_csv(check(path)) for path in paths]
     rows = [frame for frame in frames if len(frame)]
     empty = pd.DataFrame(columns=headlines.COLUMNS if other == "headlines" else COLUMNS)
     merged = pd.concat(rows).drop_duplicates(key) if rows else empty

@@ -1,32 +1,43 @@
 """One run at a time on a results folder, and no lock that outlives its run.
 
-A killed run leaves snakemake's lock, a file, behind, and the next one needs `--unlock`. So a run also holds a second
-file locked by flock, which the kernel frees however the run ends. If that file is free and was last held on this
-machine, snakemake's locks on the same results are left over and are removed.
+A run holds `.run.lock` in the results folder, however the folder is named and from whichever checkout, by flock: the
+kernel frees it however the run ends. NFS passes flock on to its server, so it holds between machines. Where it does not
+(`nolock`, or a file system without flock), the record in the file decides: host, boot, process, and the time of the
+file, which a live run renews every BEAT seconds. A process that is gone and a machine that was booted anew block
+nobody; a machine that vanished blocks others for SILENCE seconds.
+
+A killed run also leaves snakemake's own lock, a file, behind, and the next one needs `--unlock`. If nobody holds the
+folder, snakemake's locks on the same results are left over and are removed.
 """
 
+import atexit
 import contextlib
 import fcntl
 import json
 import os
 import platform
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fedrepro.errors import UserError
-from fedrepro.files import sha256_of
 
-FOLDER = Path(".snakemake")
+LOCKS = Path(".snakemake") / "locks"
+NAME = ".run.lock"
 PATIENCE = 10.0  # seconds: others lock the file for a moment when they check it
+BEAT = 20.0
+SILENCE = 90.0
 
-_held: dict[Path, int] = {}  # open files: closing one frees its lock
+_held: dict[tuple[int, int], int] = {}  # device and inode → open file: closing one frees its lock
+_asked: list[str] = []  # results folders of this process
 
 
 def clear_left_overs(results: str, say: Callable[[str], None]) -> None:
-    """Remove the locks of a run on `results` that was killed on this machine."""
-    mine = [lock for lock in (FOLDER / "locks").glob("*.lock") if f"\n{results}/" in f"\n{_text(lock)}"]
+    """Remove snakemake's locks of a run on `results` that was killed on this machine."""
+    _asked.append(results)
+    mine = [lock for lock in LOCKS.glob("*.lock") if f"\n{results}/" in f"\n{_text(lock)}"]
     last = _record(_file(results))
     if mine and last.get("host") == platform.node() and who_runs(results) is None:
         for lock in mine:
@@ -40,59 +51,123 @@ def hold(results: str) -> None:
         _file(results).parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(_file(results), os.O_RDWR | os.O_CREAT, 0o666)
     except OSError:
-        return  # not writable: snakemake reports it
+        return  # not writable: named by the check that follows
     deadline = time.monotonic() + PATIENCE
-    while not _lock(handle):
+    while not _take(handle, _file(results)):
         if time.monotonic() > deadline:
             os.close(handle)
             raise UserError(busy(results) or f"another run began on {results} in the same moment: start again")
         time.sleep(0.2)
-    record = {"pid": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M"), "results": results}
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, json.dumps(record).encode(), 0)
-    _held[_file(results)] = handle
+    record = {"pid": os.getpid(), "host": platform.node(), "boot": _boot(), "began": _began(os.getpid())}
+    _write(handle, {**record, "since": time.strftime("%Y-%m-%d %H:%M")})
+    _held[_identity(handle)] = handle
+    threading.Thread(target=_beat, args=(handle,), daemon=True).start()
+    atexit.register(_end, handle)
 
 
 def who_runs(results: str) -> dict[str, Any] | None:
     """The record of the live run on `results`; None if there is none."""
-    return _holder(_file(results))
-
-
-def busy(results: str | None = None) -> str | None:
-    """The error line for a second run (on any results if none are named); None if nothing runs."""
-    files = [_file(results)] if results else sorted(FOLDER.glob("fedrepro/running-*"))
-    run = next((found for path in files if (found := _holder(path)) is not None), None)
-    if run is None:
-        return None
-    at, known = run.get("results", results), f"process {run.get('pid')} on {run.get('host')}, since {run.get('since')}"
-    return f"another run is at work on {at} ({known}): wait for it to end, or take another folder or SCALE"
-
-
-def _file(results: str) -> Path:
-    return FOLDER / "fedrepro" / f"running-{sha256_of(results)[:16]}"
-
-
-def _holder(path: Path) -> dict[str, Any] | None:
-    if path in _held:
-        return _record(path)
+    path = _file(results)
     try:
         handle = os.open(path, os.O_RDWR)
     except OSError:
         return None
     try:
-        return None if _lock(handle) else _record(path)
+        free = _identity(handle) not in _held and _take(handle, path)
+        return None if free else _record(path)
     finally:
         os.close(handle)  # frees the lock
 
 
-def _lock(handle: int) -> bool:
+def busy(results: str | None = None) -> str | None:
+    """The error line for a second run (on the folders of this process if none is named); None if nothing runs."""
+    for at in [results] if results else _asked:
+        if (run := who_runs(at)) is not None:
+            known = f"process {run.get('pid')} on {run.get('host')}, since {run.get('since')}"
+            return f"another run is at work on {at} ({known}): wait for it to end, or take another folder or SCALE"
+    return None
+
+
+def _file(results: str) -> Path:
+    return Path(results) / NAME
+
+
+def _identity(handle: int) -> tuple[int, int]:
+    found = os.fstat(handle)
+    return found.st_dev, found.st_ino
+
+
+def _take(handle: int, path: Path) -> bool:
+    """Lock the file, unless another run has it."""
+    works = True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
-        pass  # a file system without flock: only snakemake's own lock holds
-    return True
+        works = False  # a file system without flock
+    if not _lives(_record(path), handle, path, works):
+        return True
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    return False
+
+
+def _lives(run: dict[str, Any], handle: int, path: Path, flock_works: bool) -> bool:
+    """Whether the recorded run lives although its lock is free: on another machine, or without flock on this one."""
+    if not run or run.get("ended"):
+        return False
+    if run.get("host") != platform.node():
+        return _age(handle, path) < SILENCE
+    own = run.get("pid") == os.getpid()
+    began = _began(run.get("pid"))
+    return not (flock_works or own or began is None) and (run.get("boot"), run.get("began")) == (_boot(), began)
+
+
+def _age(handle: int, path: Path) -> float:
+    """Seconds since the file was written, by the clock of its file system."""
+    now = path.with_name(f"{NAME}.{platform.node()}.{os.getpid()}")
+    try:
+        now.touch()
+        return now.stat().st_mtime - os.fstat(handle).st_mtime
+    except OSError:
+        return time.time() - os.fstat(handle).st_mtime
+    finally:
+        with contextlib.suppress(OSError):
+            now.unlink()
+
+
+def _beat(handle: int) -> None:
+    while True:
+        time.sleep(BEAT)
+        try:
+            os.utime(handle)
+        except OSError:
+            return  # closed, or the file system is gone
+
+
+def _end(handle: int) -> None:
+    """Say that the run has ended; forks of this process do not."""
+    with contextlib.suppress(OSError, ValueError):
+        record = json.loads(os.pread(handle, 4096, 0))
+        if record["pid"] == os.getpid():
+            _write(handle, {**record, "ended": True})
+
+
+def _write(handle: int, record: dict[str, Any]) -> None:
+    text = json.dumps(record).encode()
+    os.pwrite(handle, text, 0)
+    os.ftruncate(handle, len(text))
+
+
+def _boot() -> str:
+    """Changes with every boot of the machine; empty where it is unknown."""
+    return _text(Path("/proc/sys/kernel/random/boot_id")).strip()
+
+
+def _began(pid: object) -> str | None:
+    """When a process began, in ticks since the boot; None if there is no such process."""
+    return next(iter(_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[19:20]), None)
 
 
 def _record(path: Path) -> dict[str, Any]:
@@ -104,6 +179,6 @@ def _record(path: Path) -> dict[str, Any]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except OSError:
         return ""  # just removed

@@ -62,7 +62,7 @@ def test_a_flipped_bit_of_a_seal_is_found(results):
         assert found
         assert all(path.parent == record.parent for path, _ in found)
         with pytest.raises(Damaged):  # one of the two files at least is not as the seal says
-            any(map(check, [results / FILES[0], results / FILES[1]][:: -1 if found[0][0].suffix == ".json" else 1]))
+            list(map(check, [results / FILES[0], results / FILES[1]]))
         record.write_bytes(whole)
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from fedrepro.core.checksums import wrong
 from fedrepro.errors import UserError
 from fedrepro.report import reference
 from tests.configs import write_config, write_study
@@ -87,6 +88,7 @@ def kept(results, tmp_path):
 def test_kept_are_verdicts_artefacts_manifests_and_no_large_file(kept, results):
     files = {str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file()}
     assert files == {
+        "SHA256SUMS",
         "artefacts/toy/fig1.csv",
         "artefacts/toy/fig1.json",
         "assumed.json",
@@ -105,6 +107,7 @@ def test_kept_are_verdicts_artefacts_manifests_and_no_large_file(kept, results):
         assert (kept / name).read_text() == (results / name).read_text()
     assert "toy/a" in (kept / "report" / "index.html").read_text()
     assert reference.scales(kept) == {"toy": "demo"}
+    assert list(wrong(kept)) == []
 
 
 def test_a_picture_is_kept_in_fewer_colours_and_looks_the_same():

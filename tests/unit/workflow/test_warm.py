@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import signal
 import socket
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pytest
 
 from fedrepro.core import parts
 from fedrepro.files import ROOT
-from fedrepro.workflow.warm import STARTUP, VARIABLE, process, several_asked_for
+from fedrepro.workflow.warm import STARTUP, VARIABLE, of_this_user, process, several_asked_for
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs start warm on Linux only")
 
 SERVER = """
+import os
 import sys
 from pathlib import Path
 import fedrepro.workflow.warm.process as warm
 warm.MODULES = ("json",)
 warm.parts.sources = lambda: sorted(Path(sys.argv[2]).rglob("*.py"))
-warm.serve(sys.argv[1])
+warm.serve(sys.argv[1], os.getppid())
 """
 #: in the form of snakemake: first the object, then the script
 SCRIPT = """
@@ -50,17 +51,29 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join((STARTUP, str(ROOT / "src"))), **more}
 
 
+def alive(pid: int) -> bool:
+    """Whether a process exists and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def listening(name: str) -> bool:
+    """Whether a socket accepts connections: it has a name before that."""
+    lines = (line.split() for line in Path("/proc/net/unix").read_text().splitlines())
+    return any(line[-1] == f"@{name}" and line[3] == "00010000" for line in lines)
+
+
 @pytest.fixture
 def server(tmp_path):
-    """A warm process that watches the source files of a folder: (process, socket, folder)."""
-    sources, place = tmp_path / "sources", tmp_path / "place"
-    for folder in (sources, place):
-        folder.mkdir()
+    """A warm process that watches the source files of a folder: (process, name of its socket, folder)."""
+    sources, name = tmp_path / "sources", f"fedrepro-test-{uuid.uuid4().hex}"
+    sources.mkdir()
     (sources / "a.py").touch()
-    command = [sys.executable, "-c", SERVER, str(place / "socket"), str(sources)]
-    with subprocess.Popen(command, env=environment()) as process:
-        wait_for((place / "socket").exists)
-        yield process, place / "socket", sources
+    with subprocess.Popen([sys.executable, "-c", SERVER, name, str(sources)], env=environment()) as process:
+        wait_for(lambda: listening(name))
+        yield process, name, sources
         process.kill()
 
 
@@ -71,10 +84,10 @@ def script(folder: Path, end: str = "") -> Path:
     return path
 
 
-def run(path: Path, address: Path | str, **options) -> subprocess.CompletedProcess:
+def run(path: Path, name: str, **options) -> subprocess.CompletedProcess:
     command = [sys.executable, str(path)]
     return subprocess.run(
-        command, env=environment(**{VARIABLE: str(address)}, COLOUR="blue"), capture_output=True, text=True, **options
+        command, env=environment(**{VARIABLE: name}, COLOUR="blue"), capture_output=True, text=True, **options
     )
 
 
@@ -91,8 +104,8 @@ def test_a_clusters_job_with_several_of_ours_is_known_by_its_command(words, seve
 
 
 def test_a_job_runs_in_a_fork_with_its_own_folder_environment_and_files(server, tmp_path):
-    process, address, _ = server
-    ended = run(script(tmp_path), address, cwd=tmp_path)
+    process, name, _ = server
+    ended = run(script(tmp_path), name, cwd=tmp_path)
     assert ended.stdout.split() == [str(process.pid), str(tmp_path), "blue"]
     assert ended.stderr == "to the terminal\n"
     assert ended.returncode == 0
@@ -114,81 +127,58 @@ def test_a_job_that_is_killed_has_failed(server, tmp_path):
 
 def test_many_jobs_at_once(server, tmp_path):
     path = script(tmp_path, "time.sleep(0.3)")
-    command, known = [sys.executable, str(path)], environment(**{VARIABLE: str(server[1])})
+    command, known = [sys.executable, str(path)], environment(**{VARIABLE: server[1]})
     jobs = [subprocess.Popen(command, env=known, stdout=subprocess.PIPE, text=True) for _ in range(6)]
     assert [job.communicate()[0].split()[0] for job in jobs] == [str(server[0].pid)] * 6
     assert [job.returncode for job in jobs] == [0] * 6
 
 
 def test_after_a_change_of_the_code_jobs_start_by_themselves(server, tmp_path):
-    process, address, sources = server
+    process, name, sources = server
     (sources / "b.py").touch()
-    ended = run(script(tmp_path), address)
+    ended = run(script(tmp_path), name)
     assert ended.returncode == 0
     assert ended.stdout.split()[0] == str(os.getpid())
     assert process.poll() is None
 
 
-@pytest.mark.parametrize("address", ["off", "/nowhere/socket"])
-def test_without_a_warm_process_jobs_start_by_themselves(tmp_path, address):
-    ended = run(script(tmp_path, "sys.exit(5)"), address)
+@pytest.mark.parametrize("name", ["off", "fedrepro-nobody"])
+def test_without_a_warm_process_jobs_start_by_themselves(tmp_path, name):
+    ended = run(script(tmp_path, "sys.exit(5)"), name)
     assert ended.stdout.split()[0] == str(os.getpid())
     assert ended.returncode == 5
 
 
-def test_a_socket_that_nobody_listens_to_is_no_obstacle(server, tmp_path):
-    process, address, _ = server
+def test_a_warm_process_that_was_killed_is_no_obstacle(server, tmp_path):
+    process, name, _ = server
     process.kill()
     process.wait()
-    assert address.exists()
-    assert run(script(tmp_path, "sys.exit(5)"), address).returncode == 5
+    assert not listening(name)
+    assert run(script(tmp_path, "sys.exit(5)"), name).returncode == 5
+
+
+def test_only_processes_of_the_same_user_talk_to_each_other(monkeypatch):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert of_this_user(ours)
+        monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
+        assert not of_this_user(ours)
 
 
 def test_a_job_ends_with_the_one_who_asked_for_it(server, tmp_path):
     mark = tmp_path / "mark"
     path = script(tmp_path, f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)")
-    asker = subprocess.Popen([sys.executable, str(path)], env=environment(**{VARIABLE: str(server[1])}))
+    asker = subprocess.Popen([sys.executable, str(path)], env=environment(**{VARIABLE: server[1]}))
     wait_for(lambda: mark.exists() and mark.read_text())
     asker.kill()
     asker.wait()
     wait_for(lambda: not alive(int(mark.read_text())))
 
 
-def test_all_end_with_the_run(tmp_path):
-    """When the run is killed, its warm process, the running job and the folder of the socket disappear."""
-    place, mark = tmp_path / "place", tmp_path / "mark"
-    place.mkdir()
-    job = script(tmp_path, f"open({str(mark)!r}, 'w').write(f'{{os.getpid()}} {{os.getppid()}}'); time.sleep(60)")
-    parent = tmp_path / "run.py"
-    parent.write_text(
-        f"""
-import os, subprocess, sys, time
-subprocess.Popen([sys.executable, "-c", {SERVER!r}, {str(place / "socket")!r}, {str(tmp_path)!r}])
-while not os.path.exists({str(place / "socket")!r}):
-    time.sleep(0.05)
-subprocess.run([sys.executable, {str(job)!r}])
-"""
-    )
-    started = subprocess.Popen([sys.executable, str(parent)], env=environment(**{VARIABLE: str(place / "socket")}))
-    wait_for(lambda: mark.exists() and len(mark.read_text().split()) == 2)
-    started.send_signal(signal.SIGKILL)
-    started.wait()
-    wait_for(lambda: not any(alive(int(pid)) for pid in mark.read_text().split()))
-    assert not place.exists()
-
-
-def alive(pid: int) -> bool:
-    """Whether a process exists and has not ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def test_a_request_that_was_cut_short_starts_nothing(server):
     body = b"\0".join((os.fsencode(sys.executable), b"/a/script", b"/", b"COLOUR=blue"))
     with socket.socket(socket.AF_UNIX) as asker:
-        asker.connect(str(server[1]))
+        asker.connect(f"\0{server[1]}")
         socket.send_fds(asker, [(len(body) + 1).to_bytes(4, "big")], [0, 1, 2])
         asker.sendall(body)
         asker.shutdown(socket.SHUT_WR)

@@ -1,24 +1,23 @@
-"""The process that forks for jobs: `python -m fedrepro.workflow.warm.process SOCKET`."""
+"""The process that forks for jobs: `python -m fedrepro.workflow.warm.process NAME PARENT`."""
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import os
 import runpy
 import selectors
-import shutil
 import signal
 import socket
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from fedrepro.core import parts
 from fedrepro.evidence import provenance
 from fedrepro.workflow import code_inputs
-from fedrepro.workflow.warm import VARIABLE
+from fedrepro.workflow.warm import VARIABLE, of_this_user
 
 LARGEST_REQUEST = 2**20
 #: imported before the first job: all modules that jobs need
@@ -43,11 +42,12 @@ class Request(NamedTuple):
     environment: dict[str, str]
 
 
-def serve(address: str) -> None:
+def serve(name: str, parent: int) -> None:
     """Fork for every request until the parent is gone."""
-    parent, stamp = os.getppid(), _stamp()
+    _end_with(parent)
+    stamp = _stamp()
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(address)
+    listener.bind(f"\0{name}")
     listener.listen(64)  # later jobs wait for the imports; importing on their own would be no faster
     for name in MODULES:
         with contextlib.suppress(Exception):  # a job that needs it reports the error
@@ -91,19 +91,30 @@ def serve(address: str) -> None:
     finally:
         for pid in jobs:
             _end(pid)
-        shutil.rmtree(Path(address).parent, ignore_errors=True)
+
+
+def _end_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends, and end now if it has ended already."""
+    with contextlib.suppress(AttributeError):  # another C library: `serve` looks for its parent every second
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, which a fork does not inherit
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _begin(connection: socket.socket, stamp: int, others: list[socket.socket]) -> int | None:
     """Fork for a request: the process, or None if the job must run its script itself."""
     files: list[int] = []
+    warm = os.getpid()
     try:
+        if not of_this_user(connection):
+            return None
         request = _received(connection, files)
         if len(files) != 3 or request.python != sys.executable or _stamp() != stamp:
             return None
         connection.sendall(b"+")
         pid = os.fork()
         if not pid:
+            _end_with(warm)
             _become(request, files, (*others, connection))
         return pid
     except (OSError, ValueError):
@@ -184,4 +195,4 @@ def _stamp() -> int:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(sys.argv[1], int(sys.argv[2]))
