@@ -69,7 +69,7 @@ class Layout:
         self.experiments = load_experiments(self.folder, self.scale)
         self._folders: dict[str, Path] = {}  # of alternatives, which have config folders of their own
         for folder in map(Path, config.get("variants", ())):
-            found = load_experiments(folder, self.scale)
+            found = {id: e for id, e in load_experiments(folder, self.scale).items() if id not in self.experiments}
             self._folders |= dict.fromkeys(found, folder)
             self.experiments |= found
         self.artefacts = load_artefacts(self.folder, self.experiments)
