@@ -28,7 +28,7 @@ rule train_algorithm:
     params:
         code=lambda w: LAYOUT.hashed("train_algorithm", LAYOUT.training_code(w)),
         settings=lambda w: LAYOUT.experiment(w).job_sha256(w.algorithm),
-        config=str(LAYOUT.folder),
+        config=LAYOUT.config_folder,
         scale=LAYOUT.scale,
         device=LAYOUT.device,
         strategy=LAYOUT.strategy,

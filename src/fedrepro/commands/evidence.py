@@ -14,8 +14,6 @@ import json
 import random
 import re
 import stat
-import subprocess
-import sys
 import tempfile
 import zipfile
 from argparse import ArgumentParser, Namespace
@@ -29,6 +27,7 @@ from fedrepro.core.checksums import check, seal
 from fedrepro.core.experiment import SCALES
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import ROOT, read_json, read_yaml, sha256, write_atomically, write_json
+from fedrepro.workflow.call import snakemake
 
 LISTING = "evidence.json"
 FORMAT = 1
@@ -225,9 +224,7 @@ def _compare_again(archive: Path, job: Run, parquet: bytes, layout: Any) -> None
 def _snakemake(layout: Any, targets: Sequence[str], results: str | None = None) -> None:
     config = {"scale": layout.scale, "results": results or str(Path(layout.results).parent)}
     config |= {"data_dir": layout.data_dir} if layout.data_dir else {}
-    command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/local", "--config"]
-    command += [*(f"{key}={value}" for key, value in config.items()), "--", *targets]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = snakemake(targets, config)
     if done.returncode:
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "")
         raise UserError(f"the data could not be prepared, or the run not trained again, here: {last}")

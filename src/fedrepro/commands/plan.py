@@ -31,7 +31,7 @@ def describe(layout: "Layout", cores: int) -> str:
     needed = {(layout.artefacts[a]["study"], e) for a in layout.chosen for e in layout.artefacts[a]["experiments"]}
     needed |= {(e.study, e.name) for e in layout.experiments.values() if e.study in layout.whole_studies}
     experiments = [layout.experiments[f"{study}/{name}"] for study, name in sorted(needed)]
-    jobs = list(costs.training_jobs(layout, experiments, rate := costs.core_rate()))
+    jobs = list(costs.training_jobs(Path(layout.results).parent, experiments, rate := costs.core_rate()))
     lines = [f"{'experiment':<28}{'algorithm':<20}{'seeds':>6}{'gradient steps':>16}{'time':>10}"]
     for j in jobs:
         known = "" if j.measured else " (never ran here: a guess)"

@@ -156,12 +156,18 @@ def _check(spec: dict[str, Any], path: Path, at: str) -> None:
             raise UserError(f"{path}: {at}.expression: {error}") from error
 
 
+def every_quantity(claim: Any) -> Iterator[dict[str, Any]]:
+    """Every quantity in a claim."""
+    if isinstance(claim, dict) and "experiment" in claim:
+        yield claim
+    for value in claim.values() if isinstance(claim, dict) else claim if isinstance(claim, list) else ():
+        yield from every_quantity(value)
+
+
 def quantities_of(claim: Any) -> Iterator[tuple[str, str]]:
     """(experiment, algorithm or "") of every quantity in a claim."""
-    if isinstance(claim, dict) and "experiment" in claim:
-        yield str(claim["experiment"]), str(claim.get("algorithm", ""))
-    for value in claim.values() if isinstance(claim, dict) else claim if isinstance(claim, list) else ():
-        yield from quantities_of(value)
+    for quantity in every_quantity(claim):
+        yield str(quantity["experiment"]), str(quantity.get("algorithm", ""))
 
 
 def _power(a: float, b: float) -> float:

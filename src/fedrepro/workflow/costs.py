@@ -28,7 +28,6 @@ from fedrepro.core.experiment import Experiment
 from fedrepro.core.federation import LocalWork
 from fedrepro.core.streams import seeds_of
 from fedrepro.files import read_json
-from fedrepro.workflow.layout import Layout
 
 START = 2.5  # seconds: importing torch
 OTHER_JOBS = {"data": 1.0, "collect": 1.0, "render": 1.5, "notebook": 6.0, "judge and report": 3.0}
@@ -65,9 +64,9 @@ class TrainingJob:
     bytes: float
 
 
-def training_jobs(layout: Layout, experiments: list[Experiment], rate: float) -> Iterator[TrainingJob]:
-    """Every training job with its estimates. rate: GFLOP/s of a core of this machine."""
-    paces, sizes = _paces(Path(layout.results).parent), Sizes.found(Path(layout.results).parent)
+def training_jobs(results: Path, experiments: Iterable[Experiment], rate: float) -> Iterator[TrainingJob]:
+    """Every training job with its estimates. results: of all scales; rate: GFLOP/s of a core of this machine."""
+    paces, sizes = _paces(results), Sizes.found(results)
     for e in experiments:
         samples = client_samples(e)
         flops = step_flops(e, samples)

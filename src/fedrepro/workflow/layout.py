@@ -67,6 +67,11 @@ class Layout:
         parts.add_studies(listed.split(os.pathsep) if isinstance(listed, str) else listed)
         self.declared = load_studies(self.folder)
         self.experiments = load_experiments(self.folder, self.scale)
+        self._folders: dict[str, Path] = {}  # of alternatives, which have config folders of their own
+        for folder in map(Path, config.get("variants", ())):
+            found = {id: e for id, e in load_experiments(folder, self.scale).items() if id not in self.experiments}
+            self._folders |= dict.fromkeys(found, folder)
+            self.experiments |= found
         self.artefacts = load_artefacts(self.folder, self.experiments)
         self.chosen = select(self.only, self.artefacts, self.declared)
         self.chosen_studies = sorted({a.split("/")[0] for a in self.chosen})
@@ -112,6 +117,10 @@ class Layout:
 
     def experiment(self, wildcards: Any) -> Experiment:
         return self.experiments[f"{wildcards.study}/{wildcards.experiment}"]
+
+    def config_folder(self, wildcards: Any) -> str:
+        """Where a training job reads its experiment."""
+        return str(self._folders.get(f"{wildcards.study}/{wildcards.experiment}", self.folder))
 
     @cached_property
     def datasets(self) -> dict[str, dict[str, Any]]:
