@@ -1,6 +1,7 @@
 """Where results are, and which files a job needs: used by workflow/rules/*.smk. Patterns have wildcards in braces; the
 input functions take snakemake's wildcards."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -57,7 +58,7 @@ class Layout:
         self.device, self.strategy = config["device"], config["strategy"]
         self._divergence = config.get("divergence", {})
         self.folder = Path(config["config"])
-        if not self.folder.is_dir():
+        if not os.path.isdir(self.folder):  # unlike Path.is_dir, False for a name that is too long
             raise UserError(f"config: folder '{self.folder}' does not exist")
         if not re.fullmatch(r"[^{}\x00-\x1f\x7f]{1,1000}", config["results"]):
             raise UserError("results: a folder's name without braces and control characters is needed")
