@@ -1,6 +1,6 @@
 # fedrepro: `make` lists the commands. Each is a thin wrapper of snakemake, which can also be called directly.
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint format plan data report check-reference bench lock sbom clean
+.PHONY: help setup reproduce test lint format plan data report check-reference bench lock sbom audit clean
 .SUFFIXES:
 
 SCALE ?= demo
@@ -12,9 +12,10 @@ DEVICE ?=
 # GPUs of this machine: one training job per GPU at a time (on a cluster the scheduler assigns them)
 GPUS ?= $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
 ARGS ?=
+export SERVICE
 
 quote = '$(subst ','\'',$(1))'
-STAMP := .venv/.ready-$(shell cat envs/requirements.lock pyproject.toml envs/setup.sh | cksum | tr ' ' '-')
+STAMP := .venv/.ready-$(shell cat envs/requirements.lock pyproject.toml envs/setup.sh envs/install.sh | cksum | tr ' ' '-')
 BENCH_STAMP := .venv-bench/.ready-$(shell cat envs/requirements.lock envs/bench.sh envs/bench.txt | cksum | tr ' ' '-')
 BIN := .venv/bin
 CONFIG = $(strip scale=$(call quote,$(SCALE)) $(if $(ONLY),only=$(call quote,$(ONLY))) \
@@ -28,7 +29,7 @@ help: ## list the commands
 	@echo
 	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="STUDY STUDY/ARTEFACT"  DATA_DIR=…  PROFILE=local|slurm|generic  CORES=…  DEVICE=auto|cpu|cuda|mps  GPUS=…'
 
-$(STAMP): envs/requirements.lock pyproject.toml envs/setup.sh
+$(STAMP): envs/requirements.lock pyproject.toml envs/setup.sh envs/install.sh
 	@sh envs/setup.sh $@
 
 setup: $(STAMP) ## create .venv with the exact versions of envs/requirements.lock (every other command does this first)
@@ -78,12 +79,15 @@ bench: $(BENCH_STAMP) ## benchmark the engine against pfl, Flower and bare PyTor
 
 lock: $(STAMP) ## resolve pyproject.toml into envs/requirements.lock again (needs uv)
 	@uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --extra dev \
-		--no-annotate --no-header --no-emit-index-url --override envs/overrides.txt pyproject.toml -o envs/requirements.lock
+		--no-annotate --no-header --no-emit-index-url --generate-hashes --override envs/overrides.txt pyproject.toml -o envs/requirements.lock
 
 sbom: $(STAMP) ## write a software bill of materials of the lock, with licences: results/sbom.cdx.json
 	@mkdir -p results
 	@$(BIN)/fedrepro bill >results/sbom.cdx.json
-	@echo "bill of materials: $(CURDIR)/results/sbom.cdx.json"
+	@sed -n 's/.*"value": "\(.* of .* packages\)".*/bill of materials: results\/sbom.cdx.json, licences of \1/p' results/sbom.cdx.json
+
+audit: $(STAMP) ## look up the packages of the lock in a database of known vulnerabilities (SERVICE=pypi|osv)
+	@sh envs/audit.sh
 
 clean: ## remove results (not results/reference) and snakemake's records; keep .venv
 	@find results -mindepth 1 -maxdepth 1 ! -name reference ! -name .gitkeep -exec rm -rf {} +

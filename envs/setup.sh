@@ -38,7 +38,6 @@ else
     fi
 fi
 rm -f .venv/.ready-*
-# --no-deps: the lock is complete, and deliberately omits one optional package (envs/overrides.txt)
-.venv/bin/python -m pip install --quiet --progress-bar off --no-deps -r envs/requirements.lock
+sh envs/install.sh .venv/bin/python
 .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 touch "$stamp"

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ INSTALLED = _CARRIED.is_dir()
 ROOT = _CARRIED if INSTALLED else _CARRIED.parents[2]
 #: the folder of results/: the checkout, or the working folder
 WORK = Path.cwd() if INSTALLED else ROOT
+MOST_YAML = 500_000  # bytes of a YAML file, ten times the largest of ours: more would take seconds to read
 
 
 @contextlib.contextmanager
@@ -129,14 +131,31 @@ def read_yaml(path: Path) -> Any:
     return parse_yaml(path, lambda loader, text: loader.get_single_data())
 
 
-def parse_yaml(path: Path, what: Callable[[SafeYaml, str], Any]) -> Any:
+def is_regular(path: Path) -> bool:
+    """Whether there is a file to read; False if there is nothing. UserError for anything else of that name: reading a
+    pipe or a device may never end."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:  # a name that is too long, a folder that may not be entered, a zero byte
+        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise UserError(f"{path}: is a {'folder' if stat.S_ISDIR(found.st_mode) else 'pipe or device'}, not a file")
+    return True
+
+
+def parse_yaml(path: Path, what: Callable[[SafeYaml, str], Any]) -> Any:
+    path = Path(path)
+    if not is_regular(path):
+        raise UserError(f"{path}: no such file")
+    if (size := path.stat().st_size) > MOST_YAML:
+        raise UserError(f"{path}: {size} bytes, at most {MOST_YAML} are possible")
+    try:
+        text = path.read_text(encoding="utf-8")
         return what(SafeYaml(text), text)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: a date or number that is none

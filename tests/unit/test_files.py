@@ -127,6 +127,6 @@ def test_wrong_yaml_is_refused_by_file_and_line(tmp_path, text, says):
 
 def test_a_yaml_file_that_cannot_be_read_is_named(tmp_path):
     assert message(read_yaml, tmp_path / "none.yaml") == f"{tmp_path / 'none.yaml'}: no such file"
-    assert f"{tmp_path}: cannot be read" in message(read_yaml, tmp_path)
+    assert f"{tmp_path}: is a folder, not a file" in message(read_yaml, tmp_path)
     (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
     assert "latin.yaml: cannot be read" in message(read_yaml, tmp_path / "latin.yaml")

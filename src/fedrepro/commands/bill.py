@@ -1,5 +1,6 @@
 """`fedrepro bill` (`make sbom`): a bill of materials of envs/requirements.lock, as CycloneDX 1.5 JSON. Licences are
-those that the installed packages declare; packages for another system or Python are listed without."""
+those that the installed packages declare; packages for another system or Python are listed without, and the bill says
+how many packages could be looked up."""
 
 import json
 import re
@@ -15,6 +16,7 @@ from fedrepro.files import ROOT
 
 LOCK = ROOT / "envs" / "requirements.lock"
 PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)\s*(?:;\s*(?P<marker>.*))?$")
+HASH = re.compile(r"\s--hash=sha256:([0-9a-f]{64})")
 
 
 def licence(name: str, version: str) -> str:
@@ -33,10 +35,17 @@ def licence(name: str, version: str) -> str:
     return text
 
 
+def _entries(lock: Path) -> Iterator[str]:
+    """The packages of the lock, each with its hashes on one line."""
+    joined = lock.read_text(encoding="utf-8").replace("\\\n", " ")
+    return (line for line in joined.splitlines() if line.strip() and not line.startswith("#"))
+
+
 def bill(lock: Path = LOCK) -> dict[str, Any]:
     """The bill of materials, one component per line of the lock."""
     components = []
-    for line in (line for line in lock.read_text().splitlines() if line.strip() and not line.startswith("#")):
+    for entry in _entries(lock):
+        line, hashes = HASH.sub("", entry).strip(), HASH.findall(entry)
         if (pin := PIN.match(line)) is None:
             raise ValueError(f"{lock.name}: '{line}' is no pinned version")
         name, version = pin["name"], pin["version"]
@@ -44,10 +53,14 @@ def bill(lock: Path = LOCK) -> dict[str, Any]:
         component["purl"] = f"pkg:pypi/{name.lower().replace('_', '-')}@{version}"
         if text := licence(name, version):
             component["licenses"] = [{"license": {"name": text}}]
+        if hashes:
+            component["hashes"] = [{"alg": "SHA-256", "content": value} for value in hashes]
         if pin["marker"]:
             component["properties"] = [{"name": "python:marker", "value": pin["marker"]}]
         components.append(component)
-    ours = {"component": {"type": "application", "name": "fedrepro", "version": __version__}}
+    found = sum("licenses" in component for component in components)
+    told = {"name": "fedrepro:looked-up", "value": f"{found} of {len(components)} packages"}
+    ours = {"component": {"type": "application", "name": "fedrepro", "version": __version__}, "properties": [told]}
     head = {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "metadata": ours}
     return {**head, "components": components}
 

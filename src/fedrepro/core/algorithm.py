@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
 
 import numpy as np
@@ -130,6 +130,9 @@ def one_of(default: str, *valid: str) -> Any:
     return limited(default, lambda value: value in valid, f"one of {', '.join(valid)}")
 
 
+_hints = cache(get_type_hints)
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """Base of all methods. Subclasses are frozen dataclasses whose fields are the hyper-parameters."""
@@ -152,7 +155,7 @@ class Algorithm:
     @classmethod
     def from_config(cls, hyper: dict[str, Any]) -> Self:
         """From the values of a config file, where 1 may mean 1.0."""
-        hints = get_type_hints(cls)
+        hints = _hints(cls)
         return cls(**{k: float(v) if hints[k] is float else v for k, v in hyper.items()})
 
     def resolve(self, problem: Problem) -> Self:

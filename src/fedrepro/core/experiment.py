@@ -9,18 +9,19 @@ import itertools
 import math
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fedrepro.core import open_settings
 from fedrepro.core.expansion import Expanded, Located, expand
-from fedrepro.core.schemas import validate
+from fedrepro.core.schemas import schema, validate
 from fedrepro.core.study import Study, check_name, load_studies, study_of
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import read_yaml, sha256_of
 
 SCALES = ("smoke", "demo", "workstation", "paper")  # by size
-MOST_SETTINGS = 10_000  # of one algorithm: they are trained side by side in memory
+MOST_SETTINGS = 10_000  # of one experiment: those of an algorithm are trained side by side in memory
 
 
 class Setting(NamedTuple):
@@ -32,14 +33,30 @@ class Setting(NamedTuple):
     hyper: dict[str, Any]
 
 
-def settings_of(algorithm: str, arm: Mapping[str, Any]) -> dict[str, Setting]:
-    """Name → setting of `algorithms.<algorithm>`. A variant may have its own method and grid: all share one job."""
+class Block(NamedTuple):
+    """A variant: its method, what is the same in all its settings, and its grid."""
+
+    method: str
+    hyper: dict[str, Any]
+    axes: dict[str, list[Any]]
+
+
+def _blocks(algorithm: str, arm: Mapping[str, Any]) -> dict[str, Block]:
+    """Variant (may be empty) → block of `algorithms.<algorithm>`. A variant may have its own method and grid."""
     own = dict(arm)
     grid, variants = own.pop("grid", {}), own.pop("variants", {"": {}})
     found = {}
     for variant, changes in variants.items():
         hyper = {"method": algorithm, **own, **changes}
         method, axes = hyper.pop("method"), {**grid, **hyper.pop("grid", {})}
+        found[variant] = Block(method, hyper, axes)
+    return found
+
+
+def settings_of(algorithm: str, arm: Mapping[str, Any]) -> dict[str, Setting]:
+    """Name → setting of `algorithms.<algorithm>`: all share one job."""
+    found = {}
+    for variant, (method, hyper, axes) in _blocks(algorithm, arm).items():
         for values in itertools.product(*axes.values()):
             point = dict(zip(axes, values, strict=True))
             name = ",".join(filter(None, [variant, *(f"{k}={v}" for k, v in point.items())]))
@@ -82,28 +99,29 @@ class Experiment:
 
     def methods(self, algorithm: str) -> list[str]:
         """Names of the methods that an algorithm of this experiment runs; usually one."""
-        return sorted({setting.method for setting in self._runs(algorithm).values()})
+        return sorted({setting.method for setting in self.runs(algorithm).values()})
 
     def method_of(self, algorithm: str, setting: str) -> str:
-        return self._runs(algorithm)[setting].method
+        return self.runs(algorithm)[setting].method
 
     def settings(self, algorithm: str) -> dict[str, dict[str, Any]]:
         """Name of each setting → its hyper-parameters."""
-        return {name: setting.hyper for name, setting in self._runs(algorithm).items()}
+        return {name: setting.hyper for name, setting in self.runs(algorithm).items()}
 
     def origins(self, algorithm: str) -> dict[str, dict[str, Any]]:
         """Name of each setting → its `variant`, `method` and `grid`, for the manifest of a run."""
-        runs = self._runs(algorithm)
+        runs = self.runs(algorithm)
         return {name: {"variant": s.variant, "method": s.method, "grid": s.grid} for name, s in runs.items()}
 
-    def _runs(self, algorithm: str) -> dict[str, Setting]:
+    def runs(self, algorithm: str) -> dict[str, Setting]:
+        """Name → setting of an algorithm of this experiment."""
         return settings_of(algorithm, self.spec["algorithms"][algorithm])
 
     def job_sha256(self, algorithm: str) -> str:
         """Hash of all that a training job depends on but code, data and shard: more seeds keep finished shards."""
         apart = ("algorithms", "title", "source", "seeds", "seeds_per_job", "divergence")
         spec = {k: v for k, v in self.spec.items() if k not in apart}
-        runs = {name: (setting.method, setting.hyper) for name, setting in self._runs(algorithm).items()}
+        runs = {name: (setting.method, setting.hyper) for name, setting in self.runs(algorithm).items()}
         return sha256_of([self.id, spec, algorithm, runs])
 
 
@@ -162,6 +180,9 @@ def _loaded(study: str, found: Expanded, scale: str) -> Experiment:
     for algorithm in raw["algorithms"]:
         check_name(found.path, algorithm)
     spec = resolve(raw, scale, found.said_in("scales"))
+    if raw["scales"].get(scale):
+        validate(spec, _resolved_schema(), f"{found.said_in('scales')} (at scale {scale})")
+    count_settings(spec, found.said_in("algorithms"))
     return Experiment(study, found.name, scale, found.path, spec, found.files)
 
 
@@ -180,15 +201,27 @@ def resolve(raw: dict[str, Any], scale: str, path: Path | str) -> dict[str, Any]
                 where = ".".join(["scales", scale, *keys[: i + 1]])
                 valid = target if isinstance(target, dict) else ()
                 raise UserError(f"{path}: {where} overrides a key that is not there{nearest(key, valid)}")
-            if i == len(keys) - 1:
+            if i == len(keys) - 1 and value != {}:
                 target[key] = value
             target = target[key]
     spec["seeds_per_job"] = min(spec["seeds_per_job"], spec["seeds"])
-    for name, arm in spec["algorithms"].items():
-        settings = math.prod(map(len, arm.get("grid", {}).values())) * len(arm.get("variants", [""]))
-        if settings > MOST_SETTINGS:
-            raise UserError(f"{path}: algorithms.{name}: {settings} settings, at most {MOST_SETTINGS} are possible")
     return spec
+
+
+@cache
+def _resolved_schema() -> dict[str, Any]:
+    """Of an experiment at one scale."""
+    whole = schema("experiment")
+    return {**whole, "required": [key for key in whole["required"] if key != "scales"]}
+
+
+def count_settings(spec: Mapping[str, Any], path: Path | str) -> None:
+    """UserError if there are more than MOST_SETTINGS settings, in all variants of all algorithms; none is made."""
+    total = 0
+    for name, arm in spec["algorithms"].items():
+        total += sum(math.prod(map(len, block.axes.values())) for block in _blocks(name, arm).values())
+        if total > MOST_SETTINGS:
+            raise UserError(f"{path}: algorithms.{name}: {total} settings so far, at most {MOST_SETTINGS} are possible")
 
 
 def scaled(tree: Located, scale: str) -> Located:
@@ -221,13 +254,15 @@ def load_artefacts(config: Path, experiments: dict[str, Experiment]) -> dict[str
 def select(only: list[str], artefacts: dict[str, Any], declared: Container[str] = ()) -> list[str]:
     """Ids of the artefacts that `only` lists, as studies or as <study>/<name>; all if it is empty. `declared` are all
     studies, including those without artefacts."""
-    studies = sorted({a.split("/")[0] for a in artefacts})
+    studies: dict[str, list[str]] = {study: [] for study in sorted({a.split("/")[0] for a in artefacts})}
+    for artefact in artefacts:
+        studies[artefact.split("/")[0]].append(artefact)
     chosen: dict[str, None] = {}
-    for name in only or studies:
+    for name in dict.fromkeys(only or studies):
         if name in artefacts:
             chosen[name] = None
         elif name in studies:
-            chosen |= dict.fromkeys(a for a in artefacts if a.startswith(f"{name}/"))
+            chosen |= dict.fromkeys(studies[name])
         elif name in declared:
             raise UserError(f"only: study '{name}' has no artefacts yet{nearest(name, studies)}")
         else:
@@ -241,7 +276,7 @@ def _named(spec: dict[str, Any]) -> str:
 
 def _leaves(tree: dict[str, Any], keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     for key, value in tree.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from _leaves(value, (*keys, key))
         else:
             yield (*keys, key), value

@@ -150,6 +150,7 @@ def label(name: str) -> str:
     return name
 
 
+@functools.cache
 def _only_class(module: str, home: str, base: str) -> Any:
     """The one class that a module derives from `home`.`base`; compared by name, since importing it imports torch."""
     own = [v for v in vars(importlib.import_module(module)).values() if isinstance(v, type) and v.__module__ == module]

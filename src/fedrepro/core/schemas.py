@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedrepro.errors import UserError, nearest
+from fedrepro.errors import UserError, nearest, shortened
 from fedrepro.files import ROOT
 
 if TYPE_CHECKING:
@@ -21,12 +21,22 @@ Keys = list[Any]  # that lead to a value
 
 @cache
 def _validator() -> Any:
-    """The class of validators. 2.0 is an integer in JSON, but not in Python's range or numpy's shapes, nor here."""
+    """The class of validators. 2.0 is an integer in JSON, but not in Python's range or numpy's shapes, nor here. A
+    number that no machine number holds is none."""
     import jsonschema  # here: with its optional formats it takes 1.4 s
 
     base = jsonschema.Draft202012Validator
-    checker = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    checker = base.TYPE_CHECKER.redefine_many(
+        {
+            "integer": lambda _, value: type(value) is int and not _is_huge(value),
+            "number": lambda _, value: type(value) in (int, float) and not _is_huge(value),
+        }
+    )
     return jsonschema.validators.extend(base, type_checker=checker)
+
+
+def _is_huge(value: Any) -> bool:
+    return type(value) is int and not -(2**63) <= value < 2**63
 
 
 @cache
@@ -77,16 +87,20 @@ def _explain(error: jsonschema.ValidationError, key: str) -> str:
             return f"{where}: needs exactly one of {', '.join(_alternatives(error))}"
         case "anyOf" if _alternatives(error):
             return f"{where}: needs {' or '.join(_alternatives(error))}"
+        case "not" if not rule:
+            return f"{where}: cannot be changed here"
         case "required":
             return f"{where}: '{next(k for k in rule if k not in value)}' is missing"
         case "enum":
-            return f"{where}: {value!r} is unknown{nearest(value, map(str, rule))}"
+            return f"{where}: {shortened(repr(value), 80)} is unknown{nearest(value, map(str, rule))}"
+        case "type" if _is_huge(value):
+            return f"{where}: {shortened(str(value), 80)} is too large"
         case "type":
             wanted = " or ".join(rule) if isinstance(rule, list) else rule
-            return f"{where}: {repr(value)[:80]} is not of type {wanted}"
+            return f"{where}: {shortened(repr(value), 80)} is not of type {wanted}"
         case "minimum" | "exclusiveMinimum":
             sign = "≥" if error.validator == "minimum" else ">"
-            return f"{where}: {value!r} is too small, must be {sign} {rule}"
+            return f"{where}: {shortened(repr(value), 80)} is too small, must be {sign} {rule}"
         case "maximum":
-            return f"{where}: {repr(value)[:80]} is too large, must be ≤ {rule}"
+            return f"{where}: {shortened(repr(value), 80)} is too large, must be ≤ {rule}"
     return f"{where}: {' '.join(error.message.split())[:200]}"

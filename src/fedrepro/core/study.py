@@ -11,7 +11,7 @@ from typing import Any
 from fedrepro.core import outside
 from fedrepro.core.schemas import validate
 from fedrepro.errors import UserError, nearest
-from fedrepro.files import read_yaml
+from fedrepro.files import is_regular, read_yaml
 
 _LAST = 10**6
 
@@ -62,7 +62,7 @@ class Study:
     def file(self, name: str) -> Path | None:
         """A file of the study's folder; None if it does not exist."""
         path = self.folder / name
-        return path if path.is_file() else None
+        return path if is_regular(path) else None
 
     def files(self, name: str) -> list[str]:
         """`file` as the input of a rule: one path or none."""

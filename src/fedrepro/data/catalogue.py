@@ -41,7 +41,7 @@ def present(name: str, folders: Sequence[Path], entries: Entries | None = None) 
     for layout, spec in entry(name, entries)["layouts"].items():
         for folder in folders:
             paths = {file["path"]: folder / file["path"] for file in spec["files"]}
-            if all(path.is_file() for path in paths.values()):
+            if all(map(os.path.isfile, paths.values())):  # unlike Path.is_file, False in a folder that may not be read
                 return layout, paths
     return None
 
@@ -127,11 +127,14 @@ class Entry:
 
 def cache_folder() -> Path:
     """What this machine keeps between runs: the data that `make data` fetched."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fedrepro"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fedrepro"
+    except RuntimeError:
+        raise UserError("the user has no home folder, in which fetched data is kept: set XDG_CACHE_HOME") from None
 
 
 def data_folders(data_dir: str | None) -> list[str]:
     """Where real data may be: DATA_DIR, then what `make data` fetched. An error where DATA_DIR is not there."""
-    if data_dir and not Path(data_dir).is_dir():
+    if data_dir and not os.path.isdir(data_dir):  # unlike Path.is_dir, False for a name that is too long
         raise UserError(f"data_dir: folder '{data_dir}' does not exist")
     return [*([str(data_dir)] if data_dir else []), str(cache_folder() / "data")]

@@ -10,12 +10,13 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fedrepro.core import parts
 from fedrepro.core.experiment import Experiment, experiments_of
-from fedrepro.core.schemas import validate
+from fedrepro.core.schemas import schema, validate
 from fedrepro.core.study import Study
 from fedrepro.data.catalogue import CATALOGUE
 from fedrepro.errors import UserError, nearest
@@ -23,6 +24,7 @@ from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import sha256, sha256_of, write_atomically
 
 _REMEMBERED = Path(".snakemake") / "fedrepro"
+LARGEST_SIZE: int = schema("experiment")["$defs"]["size"]["maximum"]
 
 
 def check_once(experiments: Iterable[Experiment], studies: Iterable[Study] = ()) -> None:
@@ -65,11 +67,11 @@ def check_all(experiments: Iterable[Experiment]) -> None:
             where = f"algorithms.{algorithm}"
             for method in e.methods(algorithm):
                 _check_usable(e, f"{where}.method" if method != algorithm else where, "algorithms", method)
-            for setting, hyper in e.settings(algorithm).items():
-                make = parts.algorithm(e.method_of(algorithm, setting))
-                validate(hyper, parameter_schema(make, skip=0), e.path, where)
+            for setting, run in e.runs(algorithm).items():
+                make = parts.algorithm(run.method)
+                validate(run.hyper, parameter_schema(make, skip=0), e.path, where)
                 try:
-                    make.from_config(hyper)
+                    make.from_config(run.hyper)
                 except UserError as error:
                     raise UserError(f"{e.path}: {where}{f' ({setting})' if setting else ''}: {error}") from None
 
@@ -93,9 +95,10 @@ def _check_arguments(e: Experiment, section: str, spec: dict[str, Any], make: Ca
     validate(given, parameter_schema(make, skip, smallest=0), e.path, section)
 
 
+@cache
 def parameter_schema(make: Callable[..., Any], skip: int, smallest: int | None = None) -> dict[str, Any]:
     """A closed schema of the parameters of a function or dataclass after the first `skip`. No integer may be below
-    `smallest` (in data sets, partitions and models they are sizes)."""
+    `smallest` or above LARGEST_SIZE then (in data sets, partitions and models they are sizes)."""
     target: Any = make.__init__ if inspect.isclass(make) and not dataclasses.is_dataclass(make) else make
     hints = typing.get_type_hints(target)
     parameters = list(inspect.signature(make).parameters.values())[skip:]
@@ -110,7 +113,7 @@ def parameter_schema(make: Callable[..., Any], skip: int, smallest: int | None =
 def _type_schema(hint: Any, smallest: int | None = None) -> dict[str, Any]:
     simple = {float: "number", int: "integer", str: "string", bool: "boolean", type(None): "null"}
     if hint is int and smallest is not None:
-        return {"type": "integer", "minimum": smallest}
+        return {"type": "integer", "minimum": smallest, "maximum": LARGEST_SIZE}
     if hint in simple:
         return {"type": simple[hint]}
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)

@@ -58,7 +58,7 @@ class Layout:
         self.device, self.strategy = config["device"], config["strategy"]
         self._divergence = config.get("divergence", {})
         self.folder = Path(config["config"] or os.path.relpath(ROOT / "config"))
-        if not self.folder.is_dir():
+        if not os.path.isdir(self.folder):  # unlike Path.is_dir, False for a name that is too long
             raise UserError(f"config: folder '{self.folder}' does not exist")
         if not re.fullmatch(r"[^{}\x00-\x1f\x7f]{1,1000}", config["results"]):
             raise UserError("results: a folder's name without braces and control characters is needed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -9,7 +10,15 @@ import pytest
 
 from fedrepro.commands import bill
 
-LOCK = "numpy==2.9.9\ntorch==2.12.1\ncolorama==0.4.6 ; sys_platform == 'win32'\n\n# a note\n"
+HASHES = ["a" * 64, "b" * 64]
+LOCK = f"""numpy==2.9.9 \\
+    --hash=sha256:{HASHES[0]} \\
+    --hash=sha256:{HASHES[1]}
+torch==2.12.1
+colorama==0.4.6 ; sys_platform == 'win32'
+
+# a note
+"""
 
 
 def test_every_line_of_the_lock_is_a_component_with_its_address(tmp_path):
@@ -21,15 +30,23 @@ def test_every_line_of_the_lock_is_a_component_with_its_address(tmp_path):
         "pkg:pypi/colorama@0.4.6",
     ]
     assert components[2]["properties"] == [{"name": "python:marker", "value": "sys_platform == 'win32'"}]
+    assert [h["content"] for h in components[0]["hashes"]] == HASHES
     assert "licenses" not in components[0]  # another version is installed: the licence is unknown
 
 
 def test_the_lock_of_this_checkout_is_whole_and_its_licences_are_known():
     made = bill.bill()
     assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.5")
-    lines = [line for line in bill.LOCK.read_text().splitlines() if line.strip()]
-    assert len(made["components"]) == len(lines) > 100
+    pins = re.findall(r"(?m)^\S+==", bill.LOCK.read_text(encoding="utf-8"))
+    assert len(made["components"]) == len(pins) > 100
+    assert all(c["hashes"] for c in made["components"])
     assert [c["name"] for c in made["components"] if "licenses" not in c and "properties" not in c] == []
+
+
+def test_the_bill_says_how_many_packages_could_be_looked_up(tmp_path):
+    (tmp_path / "lock").write_text(LOCK)
+    (told,) = bill.bill(tmp_path / "lock")["metadata"]["properties"]
+    assert told == {"name": "fedrepro:looked-up", "value": "1 of 3 packages"}
 
 
 def test_a_line_that_is_not_pinned_is_an_error(tmp_path):

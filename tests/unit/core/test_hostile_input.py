@@ -3,103 +3,71 @@ written elsewhere. Simple mistakes of users: test_wrong_input.py."""
 
 from __future__ import annotations
 
-import os
-import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fedrepro.commands import plan
-from fedrepro.errors import UserError
 from fedrepro.workflow.layout import Layout
 from tests.configs import ARTEFACTS, CONFIG, EXPERIMENT, STUDY, write_config, write_yaml
+from tests.mutations import CLAIMS, MUTATED, NASTY, disturbed, settled
 
-NASTY = [
-    *("", " ", "a b", "a;touch broken", "$(touch broken)", "`touch broken`", "a'b", 'a"b', "a\nb", "a\n", "\t", "é"),
-    *("数据", "../up", "..", "/etc/passwd", "~", "{study}", "{{}}", "%s", "\x1b[31m", "-rf", "--help", "null", "nan"),
-    "x" * 5000,
+many = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+
+
+SUM = CLAIMS["claims"]["sum"]
+HOSTILE: list[tuple[str, dict[str, Any]]] = [
+    ("experiments/line.yaml", {**EXPERIMENT, "seeds": 10**12, "scales": {"demo": {}, "smoke": {}}}),
+    ("experiments/line.yaml", {**EXPERIMENT, "algorithms": {"fedavg\n": {"lr": 0.1}}}),
+    ("claims.yaml", {"claims": {"sum": {**SUM, "expression": "__import__('os').mkdir('broken')"}}}),
+    ("claims.yaml", {"claims": {"sum": {**SUM, "expression": "9**9**9**9"}}}),
+    ("claims.yaml", {"claims": {"sum": {**SUM, "expression": "(" * 90 + "a" + ")" * 90}}}),
 ]
-huge = st.sampled_from([2**31, 2**63, 10**30, -(10**30)])
-numbers = st.one_of(st.integers(-3, 3), huge, st.floats(allow_nan=True, allow_infinity=True))
-scalars = st.one_of(st.none(), st.booleans(), numbers, st.sampled_from(NASTY), st.text(max_size=12))
-keys = st.sampled_from([*NASTY, "name", "lr"])
-values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=6
-)
 
 
-def paths(tree: Any, at: tuple = ()) -> list[tuple]:
-    """The path to every value of a tree of dicts and lists."""
-    inside = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    return [way for key, value in inside for way in ((*at, key), *paths(value, (*at, key)))]
+@pytest.mark.parametrize("case", range(len(HOSTILE)))
+def test_a_hostile_value(tmp_path, case):
+    name, tree = HOSTILE[case]
+    config = write_config(tmp_path)
+    write_yaml(tmp_path / "config" / "studies" / "toy" / name, tree)
+    settled(tmp_path, config)
+    assert not (tmp_path / "broken").exists()
 
 
-@st.composite
-def disturbed(draw, tree: dict[str, Any]) -> dict[str, Any]:
-    """The tree with one to three values replaced, removed, or moved to a new key."""
-    tree = yaml.safe_load(yaml.safe_dump(tree))
-    for _ in range(draw(st.integers(1, 3))):
-        ways = paths(tree)
-        if not ways:
-            break
-        *parents, last = draw(st.sampled_from(ways))
-        target = tree
-        for key in parents:
-            target = target[key]
-        match draw(st.sampled_from(["replace", "remove", "add"])):
-            case "replace":
-                target[last] = draw(values)
-            case "remove":
-                del target[last]
-            case "add" if isinstance(target, dict):
-                target[draw(st.sampled_from(NASTY) | st.text(max_size=8))] = draw(values)
-    return tree
-
-
-def settled(folder: Path, config: dict[str, Any]) -> str | None:
-    """The error message, or None if the config is accepted; then everything short of running a job must work, too."""
-    told, before = None, Path.cwd()
-    os.chdir(folder)
-    try:
-        layout = Layout({**config, "config": "config"})
-        for e in layout.experiments.values():
-            assert len(e.shards()) <= 100_000
-            assert all(e.job_sha256(algorithm) for algorithm in e.spec["algorithms"])
-        layout.targets()
-        plan.describe(layout, cores=2)
-    except UserError as error:
-        told = str(error)
-    finally:
-        os.chdir(before)
-    written = {path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file()}
-    assert written <= {"config", ".snakemake"}
-    assert not re.search(r"[\x00-\x1f\x7f]", told or "")  # one line without control characters
-    return told
-
-
-many = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-
-
-@many
-@given(disturbed(EXPERIMENT))
-@example({**EXPERIMENT, "seeds": 10**12, "scales": {"demo": {}, "smoke": {}}})
-@example(
-    {
-        **EXPERIMENT,
-        "algorithms": {"fedavg": {"grid": {"lr": [float(i) for i in range(1, 2000)], "decay": [1.0] * 2000}}},
-    }
-)
-@example({**EXPERIMENT, "algorithms": {"fedavg\n": {"lr": 0.1}}})
-def test_an_experiment(tree):
+def mutate(what: str, data: st.DataObject) -> None:
+    """One mutation of a file of a valid study."""
+    name, tree = MUTATED[what]
     with tempfile.TemporaryDirectory() as folder:
         config = write_config(Path(folder))
-        write_yaml(Path(folder) / "config" / "studies" / "toy" / "experiments" / "line.yaml", tree)
+        for file, content in (MUTATED["claims"], MUTATED["study"], (name, data.draw(disturbed(tree)))):
+            write_yaml(Path(folder) / "config" / "studies" / "toy" / file, content)
         settled(Path(folder), config)
+
+
+@pytest.mark.parametrize("what", MUTATED)
+def test_what_is_mutated_is_valid(tmp_path, what):
+    config = write_config(tmp_path)
+    for file, content in (MUTATED["claims"], MUTATED["study"], MUTATED[what]):
+        write_yaml(tmp_path / "config" / "studies" / "toy" / file, content)
+    assert settled(tmp_path, config) is None
+
+
+@pytest.mark.parametrize("what", MUTATED)
+@many
+@given(data=st.data())
+def test_mutations(what, data):
+    mutate(what, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", MUTATED)
+@settings(many, max_examples=2000 // len(MUTATED))
+@given(data=st.data())
+def test_two_thousand_mutations(what, data):
+    mutate(what, data)
 
 
 CASES = {
@@ -143,29 +111,6 @@ def test_the_config_itself(tree):
     with tempfile.TemporaryDirectory() as folder:
         write_config(Path(folder))
         settled(Path(folder), tree)
-
-
-CLAIMS = {
-    "study": "toy",
-    "claims": [
-        {"id": "sum", "source": "§1", "statement": "Two.", "kind": "consistency", "expression": "a + a"}
-        | {"numbers": {"a": 1}, "stated": 2, "tolerance": {"absolute": 0}},
-        {"id": "low", "source": "§2", "statement": "Low.", "kind": "threshold", "measured_on": "synthetic"}
-        | {"ours": {"experiment": "line", "algorithm": "fedpd", "metric": "gap"}, "at_most": 1.0},
-    ],
-}
-
-
-@many
-@given(disturbed(CLAIMS))
-@example({**CLAIMS, "claims": [{**CLAIMS["claims"][0], "expression": "__import__('os').mkdir('broken')"}]})
-@example({**CLAIMS, "claims": [{**CLAIMS["claims"][0], "expression": "9**9**9**9"}]})
-@example({**CLAIMS, "claims": [{**CLAIMS["claims"][0], "expression": "(" * 90 + "a" + ")" * 90}]})
-def test_a_claim(tree):
-    with tempfile.TemporaryDirectory() as folder:
-        config = write_config(Path(folder))
-        write_yaml(Path(folder) / "config" / "studies" / "toy" / "claims.yaml", tree)
-        settled(Path(folder), config)
 
 
 @settings(max_examples=60, derandomize=True)

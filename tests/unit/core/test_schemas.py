@@ -59,7 +59,7 @@ def test_accepts_what_is_right():
         ({"algorithms": {}}, "algorithms: {} should be non-empty"),
         ({"algorithms": {"FedAvg": {}}}, "algorithms: 'FedAvg' does not match"),
         ({"scales.smoke": {"dtype": "float32"}}, "unknown key 'scales.smoke.dtype'"),
-        ({"scales.smoke": {"dataset": {"name": "other"}}}, "scales.smoke.dataset.name: 'other' is not of type"),
+        ({"scales.smoke": {"dataset": {"name": "other"}}}, "scales.smoke.dataset.name: cannot be changed here"),
     ],
 )
 def test_says_what_is_wrong(changes, says):

@@ -4,6 +4,7 @@ which the workflow creates first; tests/workflow runs a few cases with snakemake
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from fedrepro.errors import UserError
 from fedrepro.workflow.layout import Layout
 from tests.configs import ARTEFACTS, changed, write_config, write_study, write_yaml
+from tests.mutations import LONGEST_LINE, no_hang
 
 LINE = "config/studies/toy/experiments/line.yaml"
 CONFIG = "config/config.yaml (or --config)"
@@ -61,10 +63,88 @@ def refusal(tmp_path, monkeypatch):
         ({"scales.smoke": {"local": {"epochs": 2}}}, "scales.smoke.local.epochs overrides a key that is not there"),
         ({"scales.smok": {}}, "unknown key 'scales.smok'; did you mean 'smoke'?"),
         ({"algorithms.fedpd.gamma": 0}, "algorithms.fedpd: FedPD: gamma = 0.0"),
+        ({"scales.smoke.algorithms": {"fedavgg": {}}}, "scales.smoke.algorithms.fedavgg overrides a key that is not"),
+        ({"scales.smoke.dataset": {"name": [1]}}, "scales.smoke.dataset.name: cannot be changed here"),
+        ({"scales.smoke.model": {"name": [1]}}, "scales.smoke.model.name: cannot be changed here"),
+        ({"dataset.samples": 10**400}, f"dataset.samples: 1{'0' * 38} … {'0' * 38} is too large"),
+        ({"dataset.samples": 10**18}, f"dataset.samples: {10**18} is too large, must be ≤ 1000000000"),
+        ({"algorithms.fedavg.lr": 10**400}, f"algorithms.fedavg.lr: 1{'0' * 38} … {'0' * 38} is too large"),
     ],
 )
 def test_in_an_experiment(refusal, changes, says):
     assert refusal(changes).startswith(f"{LINE}: {says}")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"grid": 5}, "grid: 5 is not of type object"),
+        ({"grid": {"lr": 5}}, "grid.lr: 5 is not of type array"),
+        ({"method": ["x"]}, "method: ['x'] is not of type string"),
+        ({"method": {"x": 1}}, "method: {'x': 1} is not of type string"),
+    ],
+)
+def test_in_a_variant_and_in_a_scale(refusal, wrong, says):
+    arm, variant = "algorithms.fedavg", "algorithms.fedavg.variants.a"
+    assert refusal({f"{arm}.variants": {"a": wrong}}) == f"{LINE}: {variant}.{says}"
+    assert refusal({"scales.smoke.algorithms": {"fedavg": wrong}}) == f"{LINE}: scales.smoke.{arm}.{says}"
+    changes = {f"{arm}.variants": {"a": {}}, "scales.smoke.algorithms": {"fedavg": {"variants": {"a": wrong}}}}
+    assert refusal(changes) == f"{LINE}: scales.smoke.{variant}.{says}"
+
+
+def test_more_settings_than_fit_in_memory_are_counted_not_made(refusal):
+    grid = {f"axis{i}": list(range(60)) for i in range(8)}
+    with no_hang():
+        told = refusal({"algorithms.fedavg.variants": {"a": {"grid": grid}}})
+    assert told == f"{LINE}: algorithms.fedavg: {60**8} settings so far, at most 10000 are possible"
+    told = refusal({"algorithms": {name: {"grid": {"lr": list(range(5001))}} for name in ("fedavg", "again")}})
+    assert told == f"{LINE}: algorithms.again: 10002 settings so far, at most 10000 are possible"
+
+
+def test_as_many_settings_as_are_possible_are_checked_in_time(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = write_config(tmp_path, {"algorithms": {"fedavg": {"grid": {"lr": [i / 1e4 for i in range(1, 10_000)]}}}})
+    with no_hang():
+        (found,) = Layout(config).experiments.values()
+    assert len(found.runs("fedavg")) == 9_999
+
+
+@pytest.mark.parametrize("kind", ["list", "text"])
+def test_a_long_choice_of_studies(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    only = ["toy", "toy/fig1"] * 100_000
+    with no_hang():
+        layout = Layout({**write_config(tmp_path), "only": only if kind == "list" else " ".join(only)})
+    assert layout.chosen == ["toy/fig1", "toy/fig3b"]
+
+
+@pytest.mark.parametrize("key", ["data_dir", "config", "only"])
+def test_a_long_name(refusal, key):
+    told = refusal(**{key: "x" * 5000})
+    assert told.startswith(f"{key}: ")
+    assert "x … x" in told
+    assert len(told) < LONGEST_LINE
+
+
+@pytest.mark.parametrize("name", ["experiments/pipe.yaml", "study.yaml", "claims.yaml", "published.csv"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_pipe_a_device_or_a_folder_is_not_read(tmp_path, monkeypatch, name, kind):
+    monkeypatch.chdir(tmp_path)
+    config = {**write_config(tmp_path), "config": "config"}
+    path = Path("config/studies/toy") / name
+    path.unlink(missing_ok=True)
+    make = {"pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero"), "folder": Path.mkdir}
+    make[kind](path)
+    with no_hang(wall=True), pytest.raises(UserError) as caught:
+        Layout(config)
+    assert str(caught.value) == f"{path}: is a {'folder' if kind == 'folder' else 'pipe or device'}, not a file"
+
+
+def test_a_yaml_file_beyond_all_measure(refusal):
+    path = Path("config/studies/toy/experiments/bad.yaml")
+    path.parent.mkdir(parents=True)
+    path.write_text("#" * 500_001)
+    assert refusal() == f"{path}: 500001 bytes, at most 500000 are possible"
 
 
 @pytest.mark.parametrize(
