@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+MOST_NAMES = 12  # listed in an error
+
 
 class UserError(Exception):
     """Wrong input: one line, shown without a traceback. Line breaks and control characters in it are escaped."""
@@ -22,9 +24,14 @@ class Damaged(UserError):
 
 
 def nearest(name: object, candidates: Iterable[str]) -> str:
-    """`; did you mean 'fedavg'?` if a candidate is close to `name`, else the list of valid names."""
+    """`; did you mean 'fedavg'?` and up to two more names if some are close to `name`; else the valid names, or of
+    many the three nearest."""
     candidates = sorted(map(str, candidates))
-    close = difflib.get_close_matches(str(name), candidates, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(name), candidates, n=3, cutoff=0.5)
     if close:
-        return f"; did you mean '{close[0]}'?"
+        others = f" (or {', '.join(close[1:])})" if close[1:] else ""
+        return f"; did you mean '{close[0]}'?{others}"
+    if len(candidates) > MOST_NAMES:
+        near = difflib.get_close_matches(str(name), candidates, n=3, cutoff=0.0)
+        return f"; the nearest of {len(candidates)} names: {', '.join(near)}"
     return f"; valid: {', '.join(candidates)}" if candidates else ""

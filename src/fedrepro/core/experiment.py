@@ -111,7 +111,7 @@ def load_experiments(config: Path, scale: str, study: str | None = None) -> dict
     """Every experiment of all studies, or of one, at the given scale, by id."""
     _check_scale(scale)
     studies = [study_of(config, study)] if study else sorted(load_studies(config).values(), key=lambda s: s.name)
-    return {f"{s.name}/{e.name}": _loaded(s.name, e, scale) for s in studies for e in _expanded(s).values()}
+    return {f"{s.name}/{e.name}": _loaded(s.name, e, scale) for s in studies for e in expanded_in(s).values()}
 
 
 def load_experiment(config: Path, id: str, scale: str) -> Experiment:
@@ -131,10 +131,11 @@ def find_experiment(config: Path, id: str) -> Expanded:
 
 def expanded(config: Path, study: str) -> dict[str, Expanded]:
     """The experiments of a study by name, before a scale is applied."""
-    return _expanded(study_of(config, study))
+    return expanded_in(study_of(config, study))
 
 
-def _expanded(study: Study) -> dict[str, Expanded]:
+def expanded_in(study: Study) -> dict[str, Expanded]:
+    """The experiments of a study by name, before a scale is applied."""
     files = sorted((study.folder / "experiments").glob("*.yaml"))
     for path in files:
         check_name(path, path.stem.removeprefix("_"))
