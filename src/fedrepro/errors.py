@@ -7,7 +7,7 @@ from pathlib import Path
 
 LONGEST = 480  # characters of a message: with the name of a program in front, a line stays below 500
 LONGEST_NAME = 100  # characters of a name that are compared
-LONGEST_LIST = 240  # characters of a list of valid names
+MOST_NAMES = 12  # listed in an error
 
 
 class UserError(Exception):
@@ -38,13 +38,15 @@ class Damaged(UserError):
 
 
 def nearest(name: object, candidates: Iterable[str]) -> str:
-    """`; did you mean 'fedavg'?` if a candidate is close to `name`, else the list of valid names, or its beginning."""
-    candidates = sorted(str(candidate)[:LONGEST_NAME] for candidate in candidates)
-    close = difflib.get_close_matches(str(name)[:LONGEST_NAME], candidates, n=1, cutoff=0.5)
+    """`; did you mean 'fedavg'?` and up to two more names if some are close to `name`; else the valid names, or of
+    many the three nearest."""
+    candidates, name = sorted(str(candidate)[:LONGEST_NAME] for candidate in candidates), str(name)[:LONGEST_NAME]
+    close = difflib.get_close_matches(name, candidates, n=3, cutoff=0.5)
     if close:
-        return f"; did you mean '{close[0]}'?"
+        others = f" (or {', '.join(close[1:])})" if close[1:] else ""
+        return f"; did you mean '{close[0]}'?{others}"
+    if len(candidates) > MOST_NAMES:
+        near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.0)
+        return f"; the nearest of {len(candidates)} names: {', '.join(near)}"
     listed = ", ".join(candidates)
-    if len(listed) > LONGEST_LIST:
-        whole = listed[:LONGEST_LIST].rpartition(", ")[0] or listed[:LONGEST_NAME]
-        listed = f"{whole}, … ({len(candidates)} in all)"
     return f"; valid: {listed}" if candidates else ""

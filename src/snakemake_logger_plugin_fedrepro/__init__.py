@@ -1,12 +1,12 @@
 """Snakemake's output as one progress line: jobs done, time passed, time left, running jobs. On a terminal the line is
-rewritten in place; a file gets one line per finished job. Errors and warnings are shown at once, errors with the end of
-the job's log."""
+rewritten in place and never wider than it; a file gets one line per 5 % or 30 s. Errors and warnings are shown at once,
+errors with the end of the job's log."""
 
 import logging
+import os
 import sys
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,14 @@ from typing import Any
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-#: seconds per job of a rule, until the first has finished
-EXPECTED = defaultdict(lambda: 2.0, train_algorithm=10.0, execute_notebook=6.0, all=0.0)
+from snakemake_logger_plugin_fedrepro.estimate import Estimate
+
+STEP = 5  # per cent of the jobs between two lines of a file
+PAUSE = 30.0  # at most so many seconds between two lines of a file
+WIDTH = 80  # of a terminal that does not tell its own
 LOG_LINES = 3
+#: of this run; the workflow's onstart hook names the plan's file
+estimate = Estimate()
 
 
 class LogHandler(LogHandlerBase):
@@ -25,45 +30,45 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         self.start = time.monotonic()
-        self.planned: dict[str, int] = {}
-        self.spent: dict[str, list[float]] = defaultdict(list)
-        self.jobs: dict[int, tuple[str, str]] = {}
-        self.running: dict[int, float] = {}
+        self.jobs: dict[int, str] = {}
         self.finished = self.failed = 0
+        self.last, self.said = 0, self.start  # the per cent and the time of a file's last line
         self.terminal = sys.stderr.isatty()
-        if self.terminal:
-            threading.Thread(target=self._tick, daemon=True).start()
+        threading.Thread(target=self._tick, daemon=True).start()
 
     def _tick(self) -> None:
         """Update the clock while long jobs run."""
         while True:
             time.sleep(1.0)
-            if self.running and self.lock:
+            if estimate.running and self.lock:
                 with self.lock:
                     self._line()
 
     def emit(self, record: Any) -> None:
         event = getattr(record, "event", None)
+        now = time.monotonic()
         if event == LogEvent.RUN_INFO and getattr(record, "stats", None):
-            self.planned = {k: v for k, v in record.stats.items() if k != "total"}
+            estimate.planned = {k: v for k, v in record.stats.items() if k != "total"}
+        elif event == LogEvent.RESOURCES_INFO:
+            estimate.lanes = getattr(record, "cores", None) or getattr(record, "nodes", None) or estimate.lanes
         elif event == LogEvent.JOB_INFO:
-            self.jobs[record.jobid] = (record.rule_name, record.rule_msg or record.rule_name)
-            self.running[record.jobid] = time.monotonic()
+            self.jobs[record.jobid] = record.rule_msg or record.rule_name
+            wildcards = getattr(record, "wildcards", None) or {}
+            name = "/".join(str(wildcards.get(key)) for key in ("study", "experiment", "algorithm", "shard"))
+            estimate.begin(record.jobid, record.rule_name, name, now)
             if self.common_settings.dryrun:
-                self._say(self.jobs[record.jobid][1])
+                self._say(self.jobs[record.jobid])
             else:
                 self._line()
         elif event == LogEvent.JOB_FINISHED:
-            rule, message = self.jobs.get(record.job_id, ("", ""))
-            started = self.running.pop(record.job_id, time.monotonic())
-            self.spent[rule].append(time.monotonic() - started)
+            estimate.finish(record.job_id, now)
             self.finished += 1
-            self._line(message)
+            self._line(self.jobs.get(record.job_id, ""))
         elif event == LogEvent.GROUP_ERROR:  # the errors of its jobs follow
             self._say("\n".join(["failed, in one job of the cluster:", *_ends(record.aux_logs)]))
         elif event == LogEvent.JOB_ERROR:
             self.failed += 1
-            self.running.pop(getattr(record, "jobid", -1), None)
+            estimate.drop(getattr(record, "jobid", -1))
             self._say(self._failure(record))
         elif self._worth_saying(record, event):
             self._say(self._another_run(record) or record.getMessage())
@@ -82,36 +87,29 @@ class LogHandler(LogHandlerBase):
         locked = getattr(record, "exception", None) == "LockException"
         return f"error: {line}" if locked and (line := busy()) else None
 
-    def left(self) -> float:
-        """Seconds left, at the pace so far."""
-        remaining = done = 0.0
-        for rule, count in self.planned.items():
-            spent = self.spent[rule]
-            each = sum(spent) / len(spent) if spent else EXPECTED[rule]
-            done += sum(spent)
-            remaining += max(0, count - len(spent)) * each
-        now = time.monotonic()
-        remaining -= sum(min(now - s, EXPECTED[self.jobs[j][0]]) for j, s in self.running.items())
-        lanes = max(1.0, done / max(1e-9, now - self.start)) if self.finished > 2 else 1.0
-        return max(0.0, remaining) / lanes
-
     def _line(self, finished: str = "") -> None:
-        total = sum(self.planned.values())
-        if not total or (not self.terminal and not finished):
+        total, now = sum(estimate.planned.values()), time.monotonic()
+        if not total:
             return
-        parts = [f"{self.finished}/{total} jobs", f"{100 * self.finished // total} %"]
-        parts += [f"{_clock(time.monotonic() - self.start)} gone, about {_clock(self.left())} left"]
+        done = 100 * self.finished // total
+        left = estimate.left(now)
+        parts = [f"{self.finished}/{total} jobs", f"{done} %", f"{_clock(now - self.start)} gone"]
+        parts += [f"about {_clock(left)} left" if left is not None else "estimating the time left"]
         parts += [f"{self.failed} failed"] if self.failed else []
-        running = [self.jobs[j][1] for j in self.running]
-        now = running[-1] + (f" (+{len(running) - 1})" if len(running) > 1 else "") if running else finished
+        running = [self.jobs[job] for job in estimate.running if job in self.jobs]
+        more = f"(+{len(running) - 1}) " if len(running) > 1 else ""
+        parts += [more + running[-1] if running else finished]
         if self.terminal:
-            self._say(" · ".join([*parts, now])[:200], end="\n" if self.finished == total else "")
-        else:
-            self._say(" · ".join([*parts, f"done: {finished}"]))
+            line, width = " · ".join(parts), _columns() - 1  # the last column would wrap on some terminals
+            line = line if len(line) <= width else f"{line[: width - 1]}…"
+            self._say(line, end="\n" if self.finished == total else "")
+        elif (finished and (done // STEP > self.last // STEP or self.finished == total)) or now - self.said >= PAUSE:
+            self.last, self.said = done, now
+            self._say(" · ".join(parts))
 
     def _failure(self, record: logging.LogRecord) -> str:
         rule = getattr(record, "rule_name", "a job")
-        lines = [f"failed: {self.jobs.get(getattr(record, 'jobid', -1), ('', rule))[1]}"]
+        lines = [f"failed: {self.jobs.get(getattr(record, 'jobid', -1), rule)}"]
         lines += [f"  {message}"] if (message := getattr(record, "rule_msg", None)) else []  # from the cluster
         return "\n".join([*lines, *_ends(getattr(record, "log", None) or [])])
 
@@ -127,6 +125,14 @@ def _ends(logs: Iterable[object]) -> list[str]:
         lines += [f"  {text}" for text in path.read_text(errors="replace").splitlines()[-LOG_LINES:]]
         lines.append(f"  log: {path}")
     return lines
+
+
+def _columns() -> int:
+    """Of the terminal behind stderr."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or WIDTH
+    except (OSError, ValueError):
+        return WIDTH
 
 
 def _clock(seconds: float) -> str:

@@ -1,7 +1,9 @@
 """Needs LAYOUT. Makes failures.json and, for a run with failed jobs, the report of the finished results."""
 
+import snakemake_logger_plugin_fedrepro
+
 from fedrepro.files import check_writable
-from fedrepro.workflow import damage, failures, run_lock, warm
+from fedrepro.workflow import damage, failures, ready, run_lock, warm
 from fedrepro.workflow.jobs import lift_rate_limit
 
 if workflow.is_main_process:
@@ -18,7 +20,11 @@ onstart:
     try:
         run_lock.hold(LAYOUT.results)
         check_writable(Path(LAYOUT.results))
+        ready.check_device(LAYOUT, workflow.local_exec)
+        waiting = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "prepare_data"]
+        ready.fetch_real(LAYOUT, {LAYOUT.datasets[job.wildcards.dataset]["name"] for job in waiting})
         failures.forget(Path(LAYOUT.results))
+        snakemake_logger_plugin_fedrepro.estimate.plan = ready.start_plan(LAYOUT)
         if workflow.local_exec:
             warm.start()
     except UserError as error:

@@ -1,16 +1,18 @@
 """The `fedrepro` command: find the commands by their files, parse, print. Wrong input is one line."""
 
 import argparse
+import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from fedrepro.commands.command import Command, terminal_width
+from fedrepro import __version__
+from fedrepro.commands.command import Command, example_names, terminal_width
 from fedrepro.core import parts
-from fedrepro.errors import UserError
+from fedrepro.errors import UserError, nearest
 from fedrepro.files import ROOT, WORK, read_yaml
 
 HERE = Path(__file__).parent
@@ -28,25 +30,49 @@ def load(module: str) -> Command:
     return command
 
 
-def parser_of(known: dict[str, str]) -> argparse.ArgumentParser:
+def parser_of(known: Mapping[str, str]) -> argparse.ArgumentParser:
     """The parser of the known commands."""
     parser = argparse.ArgumentParser(prog="fedrepro", description="Look at studies, results and evidence; plan runs.")
+    parser.add_argument("--version", action="version", version=f"fedrepro {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, module in known.items():
         command = load(module)
-        own = commands.add_parser(name, help=command.help, description=f"{command.help[0].upper()}{command.help[1:]}.")
+        own = commands.add_parser(name, help=command.help, formatter_class=argparse.RawDescriptionHelpFormatter)
+        own.description = f"{command.help[0].upper()}{command.help[1:]}."
+        if command.examples and {"-h", "--help"} & set(sys.argv):
+            own.epilog = "\n".join(["examples:", *(f"  {example}" for example in examples(name, command))])
         command.arguments(own)
         own.set_defaults(run=command.run)
+        if command.rows:
+            own.add_argument("--json", dest="run", action="store_const", const=as_json(command), help="rows as JSON")
     return parser
+
+
+def examples(name: str, command: Command) -> list[str]:
+    """Calls of the command that work here."""
+    real = example_names() if "{" in "".join(command.examples) else {}
+    return [f"fedrepro {name} {example.format(**real)}".rstrip() for example in command.examples]
+
+
+def as_json(command: Command) -> Callable[[argparse.Namespace], Iterator[str]]:
+    """The command's rows as one JSON list."""
+
+    def run(given: argparse.Namespace) -> Iterator[str]:
+        assert command.rows
+        yield json.dumps(list(command.rows(given)), indent=1, ensure_ascii=False)
+
+    return run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     known = names()
-    if arguments and (named := known.get(arguments[0])):  # the others need not be imported
-        known = {arguments[0]: named}
-    given = parser_of(known).parse_args(arguments)
     try:
+        if arguments and not arguments[0].startswith("-"):  # the others need not be imported
+            if arguments[0] not in known:
+                raise UserError(f"there is no command '{arguments[0]}'{nearest(arguments[0], known)}")
+            known = {arguments[0]: known[arguments[0]]}
+        given = parser_of(known).parse_args(arguments)
         add_configured_studies()
         sys.stdout.writelines(f"{line}\n" for line in fitted(given.run(given)))
     except UserError as error:

@@ -9,9 +9,10 @@ import shutil
 import sys
 import textwrap
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fedrepro.core.checksums import check
 from fedrepro.core.study import load_studies, study_of
@@ -28,16 +29,41 @@ def _no_arguments(parser: ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Command:
-    """What `fedrepro NAME` says about itself, takes and does. `run` yields the lines of the output."""
+    """What `fedrepro NAME` says about itself, takes and does. `run` yields the lines of the output; a command with
+    `rows` has `--json`; `words` are the names that a shell completes; `examples` are what follows `fedrepro NAME`, with
+    `{study}`, `{claim}`, `{artefact}` and `{experiment}` for names of the reference."""
 
     help: str
     run: Callable[[Namespace], Iterator[str]]
     arguments: Callable[[ArgumentParser], None] = _no_arguments
+    rows: Callable[[Namespace], Iterable[Mapping[str, Any]]] | None = None
+    words: Callable[[], Iterable[str]] | None = None
+    examples: tuple[str, ...] = ()
 
 
 def folder_argument(parser: ArgumentParser) -> None:
     """`--in FOLDER`: the results to look at."""
     parser.add_argument("--in", dest="folder", type=Path, help="a results folder, such as results/demo")
+
+
+def example_names() -> dict[str, str]:
+    """A study of the committed reference, and one claim, artefact and experiment of it."""
+    reference = ROOT / "results" / "reference"
+    row = next(iter(read_rows(reference / "ledger.csv")), {"claim": "STUDY/CLAIM", "study": "STUDY"})
+    study = row["study"]
+    artefact = min((path.stem for path in reference.glob(f"artefacts/{study}/*.json")), default="ARTEFACT")
+    experiment = min((path.name for path in reference.glob(f"runs/{study}/*")), default="EXPERIMENT")
+    places = {"artefact": f"{study}/{artefact}", "experiment": f"{study}/{experiment}"}
+    return {"study": study, "claim": row["claim"], **places}
+
+
+def studies_argument(parser: ArgumentParser) -> None:
+    """Names of studies; all if none is given."""
+    parser.add_argument("study", nargs="*")
+
+
+def study_names() -> list[str]:
+    return list(load_studies(CONFIG))
 
 
 def folder_with(file: str, folder: Path | None, what: str) -> Path:
@@ -81,6 +107,14 @@ def shown(path: Path) -> str:
 def terminal_width() -> int | None:
     """Columns of the terminal; None in a pipe or a file, where no line is cut."""
     return shutil.get_terminal_size((PROSE, 24)).columns if sys.stdout.isatty() else None
+
+
+def in_columns(rows: Iterable[Iterable[object]]) -> Iterator[str]:
+    """Lines in which the cells of a column begin at the same place."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def wrapped(text: str, first: str = "", rest: str = "") -> list[str]:

@@ -10,7 +10,7 @@ from functools import partial
 from fedrepro.commands import command
 from fedrepro.commands.command import Command
 from fedrepro.core import parts
-from fedrepro.core.experiment import expanded
+from fedrepro.core.experiment import expanded_in
 from fedrepro.core.study import load_studies
 from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import read_yaml
@@ -25,9 +25,14 @@ def list_all(given: Namespace) -> Iterator[str]:
         yield ""
 
 
+def rows(given: Namespace) -> Iterator[dict[str, str]]:
+    for kind in [given.what] if given.what else LISTS:
+        yield from ({"kind": kind, "name": name, "about": about} for name, about in LISTS[kind]())
+
+
 def studies() -> Iterator[tuple[str, str]]:
     for study in load_studies(command.CONFIG).values():
-        experiments = expanded(command.CONFIG, study.name)
+        experiments = expanded_in(study)
         declared = study.file("claims.yaml")
         found = load_claims(declared, checked=False).claims if declared else {}
         origins = Counter(claim.spec["origin"] for claim in found.values())
@@ -57,4 +62,11 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", choices=sorted(LISTS))
 
 
-COMMAND = Command(help="studies, artefacts, algorithms, data sets", arguments=arguments, run=list_all)
+COMMAND = Command(
+    help="studies, artefacts, algorithms, data sets",
+    arguments=arguments,
+    run=list_all,
+    rows=rows,
+    words=lambda: LISTS,
+    examples=("", "studies", "algorithms --json"),
+)

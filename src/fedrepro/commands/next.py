@@ -5,9 +5,17 @@ import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fedrepro.commands.command import Command, folder_argument, ledgers, read_rows
+from fedrepro.commands.command import (
+    Command,
+    folder_argument,
+    in_columns,
+    ledgers,
+    read_rows,
+    studies_argument,
+    study_names,
+)
 
 
 class Open(NamedTuple):
@@ -38,10 +46,13 @@ def tell_next(given: Namespace) -> Iterator[str]:
     from fedrepro.evidence.power import told
 
     claims = open_claims(ledgers(given.study, given.folder))
-    width = max((len(one.claim) for one in claims), default=0)
-    for one in claims:
-        yield f"{told(one.seconds):>12}  {one.claim:<{width}}  {one.verdict:<10}  {one.needs}".rstrip()
+    yield from in_columns((f"{told(one.seconds):>12}", one.claim, one.verdict, one.needs) for one in claims)
     yield summary(claims)
+
+
+def rows(given: Namespace) -> Iterator[dict[str, Any]]:
+    for one in open_claims(ledgers(given.study, given.folder)):
+        yield {**one._asdict(), "seconds": one.seconds if math.isfinite(one.seconds) else None}
 
 
 def summary(claims: Iterable[Open]) -> str:
@@ -59,10 +70,15 @@ def summary(claims: Iterable[Open]) -> str:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("study", nargs="*")
+    studies_argument(parser)
     folder_argument(parser)
 
 
 COMMAND = Command(
-    help="open claims of the papers, by the time it takes to decide them", arguments=arguments, run=tell_next
+    help="open claims of the papers, by the time it takes to decide them",
+    arguments=arguments,
+    run=tell_next,
+    rows=rows,
+    words=study_names,
+    examples=("", "--json"),
 )

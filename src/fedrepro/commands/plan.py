@@ -5,8 +5,9 @@ Claims that an earlier run at this scale left open are counted, with the times t
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedrepro.commands.command import CONFIG, Command
 from fedrepro.commands.next import open_claims, summary
@@ -17,38 +18,46 @@ if TYPE_CHECKING:
 
 
 def plan(given: Namespace) -> Iterator[str]:
+    yield describe(_layout(given), os.cpu_count() or 1)
+
+
+def rows(given: Namespace) -> Iterator[dict[str, Any]]:
+    """The training jobs with their estimates."""
+    from fedrepro.workflow import costs
+
+    layout = _layout(given)
+    for job in costs.training_jobs(Path(layout.results).parent, costs.needed_experiments(layout), costs.core_rate()):
+        yield asdict(job)
+
+
+def _layout(given: Namespace) -> "Layout":
     from fedrepro.workflow.layout import Layout
 
     config = read_yaml(CONFIG / "config.yaml")
-    config |= dict(setting.partition("=")[::2] for setting in given.setting)
-    yield describe(Layout(config), os.cpu_count() or 1)
+    return Layout(config | dict(setting.partition("=")[::2] for setting in given.setting))
 
 
 def describe(layout: "Layout", cores: int) -> str:
     """The plan as text."""
     from fedrepro.workflow import costs
 
-    needed = {(layout.artefacts[a]["study"], e) for a in layout.chosen for e in layout.artefacts[a]["experiments"]}
-    needed |= {(e.study, e.name) for e in layout.experiments.values() if e.study in layout.whole_studies}
-    experiments = [layout.experiments[f"{study}/{name}"] for study, name in sorted(needed)]
+    experiments = costs.needed_experiments(layout)
     jobs = list(costs.training_jobs(Path(layout.results).parent, experiments, rate := costs.core_rate()))
     lines = [f"{'experiment':<28}{'algorithm':<20}{'seeds':>6}{'gradient steps':>16}{'time':>10}"]
     for j in jobs:
         known = "" if j.measured else " (never ran here: a guess)"
         lines.append(f"{j.experiment:<28}{j.algorithm:<20}{j.seeds:>6}{j.steps:>16,}{_time(j.seconds):>10}{known}")
-    shards = {(e.dataset_id, s) for e in experiments for s in e.shards()}
-    studies = len(layout.whole_studies)
-    counts = {"data": 2 * len(shards), "collect": len(experiments), "render": len(layout.chosen)}
-    counts |= {"notebook": studies, "judge and report": studies + 2}
-    work = sum(j.seconds for j in jobs) + sum(costs.OTHER_JOBS[name] * count for name, count in counts.items())
+    counts = costs.other_job_counts(layout, experiments)
+    work = sum(j.seconds for j in jobs) + costs.other_seconds(counts)
+    steps = sum(j.steps for j in jobs)
     longest = max((j.seconds for j in jobs), default=0.0)
     total = len(jobs) + sum(counts.values())
     gpu_hours = sum(j.gpu_seconds for j in jobs) / 3600
     room = costs.Sizes.found(Path(layout.results).parent).data(experiments) + sum(j.bytes for j in jobs)
-    room += costs.ARTEFACT_BYTES * len(layout.chosen) + costs.STUDY_BYTES * studies
+    room += costs.ARTEFACT_BYTES * len(layout.chosen) + costs.STUDY_BYTES * len(layout.whole_studies)
     lines += [
         "",
-        f"scale {layout.scale}: {total} jobs, {len(jobs)} training, {sum(j.steps for j in jobs):,} gradient steps",
+        f"scale {layout.scale}: {total} jobs from scratch, {len(jobs)} training, {steps:,} gradient steps",
         f"about {_time(work)} of work, {_time(max(longest + 10, work / cores))} on {cores} cores",
         f"about {gpu_hours:.1f} GPU-hours, the longest job {_time(max((j.gpu_seconds for j in jobs), default=0.0))}"
         f" (a core here computes {rate:.0f} GFLOP/s; assumed of a GPU: {costs.GPU_RATE:,.0f} GFLOP/s, at least"
@@ -71,4 +80,10 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("setting", nargs="*", metavar="KEY=VALUE", help="as for snakemake's --config: scale=demo")
 
 
-COMMAND = Command(help="jobs, and estimates of time, GPU-hours and disk", arguments=arguments, run=plan)
+COMMAND = Command(
+    help="jobs, and estimates of time, GPU-hours and disk",
+    arguments=arguments,
+    run=plan,
+    rows=rows,
+    examples=("scale=smoke only={study}",),
+)

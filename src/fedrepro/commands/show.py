@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fedrepro.commands import command
-from fedrepro.commands.command import Command, folder_argument, folder_with, shown, wrapped
+from fedrepro.commands.command import Command, folder_argument, folder_with, read_rows, shown, study_names, wrapped
 from fedrepro.commands.list import artefacts
+from fedrepro.commands.why import claims_of, judged
 from fedrepro.core.checksums import check
 from fedrepro.core.expansion import Located
-from fedrepro.core.experiment import expanded, load_experiment, scaled
+from fedrepro.core.experiment import expanded, expanded_in, load_experiment, scaled
 from fedrepro.core.study import study_of
 from fedrepro.errors import UserError, nearest
 from fedrepro.evidence.claim_files import load_claims
@@ -21,15 +22,48 @@ def show(given: Namespace) -> Iterator[str]:
         return show_config(given.name, given.scale)
     if given.scale:
         raise UserError("--scale is possible with --config only")
-    return show_artefact(given.name, given.folder)
+    study, _, own = given.name.partition("/")
+    if not own:
+        return show_study(study, given.folder)
+    known = _artefacts_of(study_of(command.CONFIG, study).name)
+    if own in known:
+        return show_artefact(given.name, given.folder)
+    if own in (claims := claims_of(study)):
+        return judged(given.name, folder_with(f"ledgers/{study}.csv", given.folder, f"the ledger of {study}"))
+    raise UserError(f"'{given.name}' is no artefact and no claim{nearest(own, [*known, *claims])}")
+
+
+def show_study(name: str, folder: Path | None) -> Iterator[str]:
+    """The paper, and its headlines with the verdicts of the newest run that has judged them."""
+    study = study_of(command.CONFIG, name)
+    yield study.title
+    yield f"{', '.join(study.authors)} ({study.venue})"
+    yield study.link
+    yield ""
+    try:
+        judged_in = folder_with(f"headlines/{name}.csv", folder, f"the headlines of {name}")
+        verdicts = {row["headline"]: row for row in read_rows(judged_in / "headlines" / f"{name}.csv")}
+        yield f"headlines, judged in {shown(judged_in)}:"
+    except UserError as error:
+        verdicts = {}
+        yield f"headlines, not judged ({error}):"
+    for headline in study.headlines.values():
+        row = verdicts.get(headline.id, {"verdict": "not judged", "reason": ""})
+        main = "main message, " * (headline.id == study.main)
+        yield from wrapped(f"{row['verdict']}: {headline.says} ({main}{headline.place}; {row['reason']})", "  ", "    ")
+    yield ""
+    yield from wrapped(f"artefacts: {', '.join(_artefacts_of(name))}", "", "  ")
+    yield from wrapped(f"experiments: {', '.join(expanded_in(study))}", "", "  ")
+    yield f"`fedrepro claims {name}` lists its claims"
+
+
+def _artefacts_of(study: str) -> list[str]:
+    return [own for name, _ in artefacts() for of, _, own in [name.partition("/")] if of == study]
 
 
 def show_artefact(artefact: str, folder: Path | None) -> Iterator[str]:
     import pandas as pd
 
-    known = [name for name, _ in artefacts()]
-    if artefact not in known:
-        raise UserError(f"artefact '{artefact}' is unknown{nearest(artefact, known)}")
     results = folder_with(f"artefacts/{artefact}.json", folder, artefact)
     about = read_json(check((base := results / "artefacts" / artefact).with_suffix(".json")))
     yield f"{about['title']} ({about['source']})"
@@ -80,12 +114,18 @@ def _settings(node: Located, indent: str = "") -> Iterator[tuple[str, str]]:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", help="STUDY/ARTEFACT; with --config STUDY/EXPERIMENT or STUDY/CLAIM")
+    parser.add_argument(
+        "name", help="STUDY, STUDY/ARTEFACT or STUDY/CLAIM; with --config STUDY/EXPERIMENT or STUDY/CLAIM"
+    )
     parser.add_argument("--config", action="store_true", help="all values of an experiment or a claim, with places")
     parser.add_argument("--scale", help="with --config: smoke, demo, workstation or paper")
     folder_argument(parser)
 
 
 COMMAND = Command(
-    help="an artefact's table or picture; an experiment's settings; a claim", arguments=arguments, run=show
+    help="a study, an artefact's table or picture, a claim; with --config an experiment's or a claim's settings",
+    arguments=arguments,
+    run=show,
+    words=lambda: [*study_names(), *(name for name, _ in artefacts())],
+    examples=("{study}", "{artefact}", "{claim}", "{experiment} --config --scale demo"),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fedrepro.commands import command
-from fedrepro.commands.command import Command, folder_argument, read_rows, shown
+from fedrepro.commands.command import Command, folder_argument, read_rows, shown, studies_argument, study_names
 from fedrepro.core.experiment import SCALES, Experiment, load_artefacts, load_experiments
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
@@ -76,8 +76,10 @@ def _training_state(results: Path, job: str) -> tuple[str, list[str]]:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("study", nargs="*")
+    studies_argument(parser)
     folder_argument(parser)
 
 
-COMMAND = Command(help="what is done, running, failed", arguments=arguments, run=status)
+COMMAND = Command(
+    help="what is done, running, failed", arguments=arguments, run=status, words=study_names, examples=("",)
+)

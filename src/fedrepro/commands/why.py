@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fedrepro.commands import command
-from fedrepro.commands.command import Command, folder_argument, folder_with, read_rows, shown, wrapped
+from fedrepro.commands.command import Command, folder_argument, folder_with, read_rows, shown, study_names, wrapped
 from fedrepro.core.checksums import check
 from fedrepro.core.study import study_of
 from fedrepro.errors import UserError, nearest
@@ -15,13 +15,20 @@ from fedrepro.report.formats import interval_text, p_texts, short_number
 
 
 def why(given: Namespace) -> Iterator[str]:
-    claim: str = given.claim
-    study, _, name = claim.partition("/")
-    entries = _claims(study)
+    study, _, name = given.claim.partition("/")
+    entries = claims_of(study)
     if name not in entries:
-        hint = nearest(name, entries) if name else f"; {study} has: {', '.join(sorted(entries))}"
-        raise UserError(f"claim '{claim}' is unknown{hint}")
+        hint = nearest(name, entries) if name else f"; `fedrepro claims {study}` lists {len(entries)}"
+        raise UserError(f"claim '{given.claim}' is unknown{hint}")
     results = folder_with(f"ledgers/{study}.csv", given.folder, f"the ledger of {study}")
+    yield from judged(given.claim, results)
+    specs = [entries[name].spec, *entries[name].readings.values()]
+    yield from _runs(results, study, sorted({found for spec in specs for found in quantities_of(spec)}))
+
+
+def judged(claim: str, results: Path) -> Iterator[str]:
+    """What the ledger of a results folder says of a claim, with its readings and its numbers per seed."""
+    study = claim.partition("/")[0]
     row = next(iter(_rows_of(claim, ledger := results / "ledgers" / f"{study}.csv")), None)
     if row is None:
         raise UserError(f"{shown(ledger)}: has no claim '{claim}': it was judged before the claim was written")
@@ -45,8 +52,6 @@ def why(given: Namespace) -> Iterator[str]:
     numbers = _rows_of(claim, results / "numbers" / f"{study}.csv")
     yield from _per_seed([number for number in numbers if number["reading"] not in named])
     yield f"  rule: kind {row['kind']} in config/studies/{study}/claims.yaml, verdict in {shown(ledger)}"
-    specs = [entries[name].spec, *entries[name].readings.values()]
-    yield from _runs(results, study, sorted({found for spec in specs for found in quantities_of(spec)}))
 
 
 def _measured(row: dict[str, str]) -> str:
@@ -87,7 +92,7 @@ def _runs(results: Path, study: str, quantities: Iterable[tuple[str, str]]) -> I
     for path in dict.fromkeys(path for found in paths for path in found):
         run = read_json(check(path))
         yield f"run {path.relative_to(results)}"
-        yield f"  seeds {run['shard']} · {run['seconds']} s · commit {run['commit'][:12]}"
+        yield f"  seeds {run['shard']} · {run['seconds']:.3g} s · commit {run['commit'][:12]}"
         for what, key in (("config", "config"), ("code", "code"), ("split", "federation")):
             yield f"  {what:<6} {run[f'{key}_sha256']}"
         data = run["data"]
@@ -97,9 +102,9 @@ def _runs(results: Path, study: str, quantities: Iterable[tuple[str, str]]) -> I
         shown.add(data["sha256"])
 
 
-def _claims(study: str) -> dict[str, Claim]:
+def claims_of(study: str, checked: bool = True) -> dict[str, Claim]:
     declared = study_of(command.CONFIG, study).file("claims.yaml")
-    return load_claims(declared).claims if declared else {}
+    return load_claims(declared, checked).claims if declared else {}
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -107,4 +112,11 @@ def arguments(parser: ArgumentParser) -> None:
     folder_argument(parser)
 
 
-COMMAND = Command(help="the chain from a claim to the data", arguments=arguments, run=why)
+def claim_names() -> list[str]:
+    """STUDY/CLAIM of all studies."""
+    return [f"{study}/{claim}" for study in study_names() for claim in claims_of(study, checked=False)]
+
+
+COMMAND = Command(
+    help="the chain from a claim to the data", arguments=arguments, run=why, words=claim_names, examples=("{claim}",)
+)

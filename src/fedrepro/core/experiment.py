@@ -134,7 +134,7 @@ def load_experiments(config: Path, scale: str, study: str | None = None) -> dict
 
 def experiments_of(study: Study, scale: str) -> dict[str, Experiment]:
     """Every experiment of a study at the given scale, by id."""
-    return {f"{study.name}/{e.name}": _loaded(study.name, e, scale) for e in _expanded(study).values()}
+    return {f"{study.name}/{e.name}": _loaded(study.name, e, scale) for e in expanded_in(study).values()}
 
 
 def load_experiment(config: Path, id: str, scale: str) -> Experiment:
@@ -154,10 +154,11 @@ def find_experiment(config: Path, id: str) -> Expanded:
 
 def expanded(config: Path, study: str) -> dict[str, Expanded]:
     """The experiments of a study by name, before a scale is applied."""
-    return _expanded(study_of(config, study))
+    return expanded_in(study_of(config, study))
 
 
-def _expanded(study: Study) -> dict[str, Expanded]:
+def expanded_in(study: Study) -> dict[str, Expanded]:
+    """The experiments of a study by name, before a scale is applied."""
     files = sorted((study.folder / "experiments").glob("*.yaml"))
     for path in files:
         check_name(path, path.stem.removeprefix("_"))

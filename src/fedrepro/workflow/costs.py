@@ -15,10 +15,10 @@ Disk: the files of earlier runs, scaled by the numbers of samples and evaluation
 import functools
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -28,9 +28,12 @@ from fedrepro.core.experiment import Experiment
 from fedrepro.core.federation import LocalWork
 from fedrepro.core.streams import seeds_of
 from fedrepro.files import read_json
+from fedrepro.workflow.ready import OTHER_JOBS
+
+if TYPE_CHECKING:
+    from fedrepro.workflow.layout import Layout
 
 START = 2.5  # seconds: importing torch
-OTHER_JOBS = {"data": 1.0, "collect": 1.0, "render": 1.5, "notebook": 6.0, "judge and report": 3.0}
 #: gradient steps per second before the first run, on one core: of a small network; of a linear model, whose clients
 #: are stacked and whose full batches reduce to a matrix
 UNKNOWN_PACE, UNKNOWN_LINEAR_PACE = 5_000.0, 200_000.0
@@ -56,12 +59,43 @@ STUDY_BYTES = 5e6  # a notebook in two formats and a share of the report
 class TrainingJob:
     experiment: str
     algorithm: str
+    shard: str
     seeds: int
     steps: int
     seconds: float
     measured: bool
     gpu_seconds: float
     bytes: float
+
+
+def needed_experiments(layout: "Layout") -> list[Experiment]:
+    """Those of the chosen artefacts and of the studies that are judged as a whole."""
+    chosen = {(layout.artefacts[a]["study"], e) for a in layout.chosen for e in layout.artefacts[a]["experiments"]}
+    chosen |= {(e.study, e.name) for e in layout.experiments.values() if e.study in layout.whole_studies}
+    return [layout.experiments[f"{study}/{name}"] for study, name in sorted(chosen)]
+
+
+def other_job_counts(layout: "Layout", experiments: Iterable[Experiment]) -> dict[str, int]:
+    """Rule → its jobs in a run from scratch, training apart."""
+    experiments = list(experiments)
+    shards = [(e, shard) for e in experiments for shard in e.shards()]
+    data = {layout.at(f"data/{e.dataset_id}/{layout.data_shard(e.dataset_id, shard)}.npz") for e, shard in shards}
+    judged = len(layout.ledgers)
+    return {
+        "prepare_data": len(data.union(*map(layout.samples, layout.chosen))),
+        "partition_data": len({(e.federation_id, shard) for e, shard in shards}),
+        "collect_metrics": len(experiments),
+        "render_artefact": len(layout.chosen),
+        "execute_notebook": len(layout.notebooks),
+        "judge_claims": judged,
+        "merge_ledgers": int(judged > 0),
+        "build_report": 1,
+        "all": 1,
+    }
+
+
+def other_seconds(counts: Mapping[str, int]) -> float:
+    return sum(OTHER_JOBS[rule] * count for rule, count in counts.items())
 
 
 def training_jobs(results: Path, experiments: Iterable[Experiment], rate: float) -> Iterator[TrainingJob]:
@@ -78,7 +112,7 @@ def training_jobs(results: Path, experiments: Iterable[Experiment], rate: float)
                 seconds = known.seconds_of(steps, seeds * len(e.settings(algorithm)), flops, rate)
             gpu = gpu_seconds(e, samples, steps * flops or 1e9 * rate * seconds)
             room = sizes.run(e, algorithm, seeds)
-            yield TrainingJob(e.id, algorithm, seeds, steps, START + seconds, known is not None, gpu, room)
+            yield TrainingJob(e.id, algorithm, shard, seeds, steps, START + seconds, known is not None, gpu, room)
 
 
 def unknown_pace(e: Experiment, flops: float, rate: float) -> float:

@@ -296,7 +296,12 @@ class Layout:
     @cached_property
     def gpus_per_job(self) -> int:
         """1 if training runs on cuda, else 0."""
-        return int(self.device == "cuda" or (self.device == "auto" and _cuda_present()))
+        return int(self.device == "cuda" or (self.device == "auto" and self.gpus_listed))
+
+    @cached_property
+    def gpus_listed(self) -> bool:
+        """Whether this machine has a GPU for cuda."""
+        return _cuda_present()
 
 
 @cache  # reading a study's claims takes a quarter of a second, and each of its artefacts asks
