@@ -38,6 +38,7 @@ def read_artefacts(
         title = texts["title"] or name
         picture = picture_of(files, page_folder) if kind == "figure" else None
         data = info.get("data")
+        kinds = data if isinstance(data, list) else [data]
         shown = {
             **texts,
             "id": name,
@@ -46,7 +47,8 @@ def read_artefacts(
             "alt": " ".join(filter(None, [f"{title}.", texts["alt"] or texts["caption"]])),
             "kind": kind,
             "added": texts["source"] == "added",
-            "data": data_labels(data if isinstance(data, list) else [data]),
+            "data": data_labels(kinds),
+            "mark": "stand-in data" if "standin" in kinds else "",
             "diverged": int(as_float(info.get("diverged"))),
             "picture": picture,
             "broad": kind == "table" or (picture is not None and picture["width"] > NARROW),

@@ -130,7 +130,7 @@
     function show(index) {
       current = (index + figures.length) % figures.length;
       const article = figures[current].closest(".artefact");
-      const picture = figures[current].firstElementChild;
+      const picture = figures[current].querySelector("img");
       const sharp = article.querySelector("a[data-suffix=svg]");
       image.onerror = () => { image.onerror = null; image.src = picture.src; };
       image.src = sharp ? sharp.href : picture.src;

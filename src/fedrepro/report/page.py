@@ -40,7 +40,7 @@ PAGES = {
 }
 SEVERITIES = ("breaks", "misleads", "slip")  # of errata, in the order of the page; others come last
 ERRATUM = ("study", "place", "printed", "should_be", "severity", "how")
-ASSUMED = ("study", "key", "value", "reason", "experiments", "shown")
+ASSUMED = ("study", "key", "value", "reason", "also", "because", "experiments", "shown")
 HERE = Path(__file__).parent
 
 

@@ -81,16 +81,22 @@ def why(headline: Headline) -> str:
     if not claims:
         return str(headline["reason"])
     pool = [claim for claim in claims if claim["verdict"] == headline["verdict"]] or claims
-    told_by = max(pool, key=lambda claim: claim["factor"])
+    clearest = max(pool, key=lambda claim: claim["factor"])
+    told_by = f"{clearest['statement'].rstrip('.')}: {conclusion(clearest)}."
     if len(claims) == 1:
-        return f"{told_by['statement']} {_capital(told_by['reason'])}."
-    counts = Counter(claim["verdict"] for claim in claims)
-    counted = ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
-    return f"{len(claims)} claims: {counted}. For one: {told_by['statement']} {_capital(told_by['reason'])}."
+        return told_by
+    counts = Counter(claim["verdict"] for claim in claims).most_common()
+    return f"{', '.join(f'{n} of {len(claims)} claims {verdict}' for verdict, n in counts[:1])}. {told_by}"
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".")
+def conclusion(claim: Claim) -> str:
+    """The end of a claim's reason: what follows from the numbers, or what was missing."""
+    reason = claim["reason"].partition(";")[0].rstrip(".")
+    if claim["verdict"] != "not tested":
+        return str(reason.rpartition(": ")[2])
+    first, *others = reason.split(", ")
+    missing = f"{first} and {_many(len(others), 'other setting')}" if others else first
+    return f"{missing}; the smaller run {claim['hint'].partition(':')[0]}" if claim["hint"] else missing
 
 
 def strength(claims: Sequence[Claim]) -> list[dict[str, Any]]:

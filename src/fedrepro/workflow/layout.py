@@ -291,7 +291,7 @@ class Layout:
     def reference_files(self) -> list[str]:
         """The verdicts of the committed reference, which the report shows beside a run's; none without a reference."""
         files = (ROOT / "results" / "reference" / name for name in ("headlines.csv", "ledger.csv"))
-        return [str(path) for path in files if path.is_file()]
+        return [os.path.relpath(path) for path in files if path.is_file()]
 
     @cached_property
     def gpus_per_job(self) -> int:
