@@ -1,19 +1,16 @@
-"""Rule build_report: all results on one page."""
+"""Rule build_report: the pages of all results."""
 
 from pathlib import Path
 
-from fedrepro.evidence.assumptions import write_registers
-from fedrepro.report.page import build_report
+from fedrepro.report.page import write_report
 from fedrepro.workflow.jobs import job
 
 
-def main(results: Path, folders: list[str], scale: str, studies: list[str], out: Path) -> None:
-    write_registers(results, [Path(folder) for folder in folders])
-    build_report(results, out, scale=scale, studies=studies)
+def main(results: Path, folders: list[str], scale: str) -> None:
+    write_report(results, [Path(folder) for folder in folders], scale=scale)
 
 
 if "snakemake" in globals():
     with job(snakemake, "*.csv", "runs/**/*.json"):
         p = snakemake.params
-        page = Path(snakemake.output.page)
-        main(page.parents[1], p.folders, p.scale, p.studies, page)
+        main(Path(snakemake.output.index).parents[1], p.folders, p.scale)

@@ -36,11 +36,14 @@ def draw(table: pd.DataFrame) -> Figure:
     for ax, case in zip(axes.flat, cases, strict=False):
         own = table[table["case"] == case].iloc[::-1]
         colours = [COLOURS[0] if system.startswith("fedrepro") else "#999999" for system in own["system"]]
-        ax.barh(own["system"], own["ratio"], color=colours, height=0.6)
+        # Dots: on a log axis the length of a bar would mean nothing.
+        ax.scatter(own["ratio"], range(len(own)), color=colours, s=36, zorder=3)
+        ax.set_yticks(range(len(own)), own["system"])
+        ax.margins(y=0.15)
         ax.set(xscale="log", title=case, xlim=(0.5, 2.5 * own["ratio"].max()))
         ax.axvline(1, color="#555555", linewidth=0.8, linestyle=":")
         for place, ratio in enumerate(own["ratio"]):
-            ax.annotate(f" {ratio:.2g}" if ratio < 10 else f" {ratio:.0f}", (ratio, place), va="center", fontsize=8)
+            ax.annotate(f"  {ratio:.2g}" if ratio < 10 else f"  {ratio:.0f}", (ratio, place), va="center", fontsize=8)
         plain_ticks(ax.xaxis)
         ax.set_xlabel("time, in that of the engine")
     return fig

@@ -54,6 +54,7 @@ class Study:
     order: int = _LAST
     headlines: Mapping[str, Headline] = field(default_factory=dict)
     main: str | None = None  # the headline that is the paper's main message
+    key_artefact: str | None = None  # the figure or table that shows it
 
     @property
     def paper(self) -> str:

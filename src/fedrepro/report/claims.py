@@ -3,7 +3,7 @@ and claims of ours are counted apart."""
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,24 +32,28 @@ PLAIN = (
     *("verdict", "reason", "hint", "evidence", "scale", "seeds", "reading", "next"),
 )
 HEADLINE = ("headline", "study", "quote", "place", "says", "rule", "verdict", "reason")
+# the mean in `name 0.31 ± 0.1, other 0.2 ± 0.1` or in `0.31`; the printed number at the start of `160 ± 2 (30 runs)`
+MEAN = re.compile(r"(?:^|(?<= ))(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?= ±|$)")
+PRINTED = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?= ±| \(|$)")
 COUNTS = ("reproduced", "direction", "not_reproduced", "undecided", "not_tested")  # columns of headlines.csv
 
 
 def read_claims(results: Path, problems: list[str]) -> list[dict[str, Any]]:
     """The rows of ledger.csv, with texts for the page, values to sort by, and the other readings of each claim."""
     readings = defaultdict(list)
-    for row in _rows(results / "readings.csv", results, problems):
-        readings[row.get("claim", "")].append(_shown(row))
-    claims = [_shown(row) for row in _rows(results / "ledger.csv", results, problems)]
+    for row in read_rows(results / "readings.csv", results, problems):
+        readings[row.get("claim", "")].append(as_claim(row))
+    claims = [as_claim(row) for row in read_rows(results / "ledger.csv", results, problems)]
     return [{**claim, "readings": readings[claim["claim"]], "artefacts": []} for claim in claims]
 
 
-def _rows(path: Path, root: Path, problems: list[str]) -> list[dict[str, str]]:
+def read_rows(path: Path, root: Path, problems: list[str]) -> list[dict[str, str]]:
+    """The rows of a csv file by column; none where it is missing or broken."""
     head, *rows = read(path, root, parse_csv, problems) or [[]]
     return [dict(zip(head, row, strict=False)) for row in rows]
 
 
-def _shown(row: dict[str, str]) -> dict[str, Any]:
+def as_claim(row: dict[str, str]) -> dict[str, Any]:
     """A row of the ledger, or of the readings, as the page shows it."""
     claim: dict[str, Any] = {key: row.get(key, "") for key in PLAIN} | marked(row.get("verdict", ""))
     claim["ours"] = short_number(row.get("ours", ""))
@@ -58,6 +62,10 @@ def _shown(row: dict[str, str]) -> dict[str, Any]:
     claim["order"] = {key: "" if row.get(key) == "nan" else row.get(key, "") for key in ("ci_low", "p")}
     data = set(re.split(r"[\s,;+/]+", row.get("data", ""))) - {"published"}  # then the evidence says so
     claim["data"] = data_labels(data)
+    claim["kinds_of_data"] = sorted(data - {""})
+    claim["ends"] = (row.get("ci_low", ""), row.get("ci_high", ""))
+    claim["factor"] = factor_of(row)
+    claim["grade"] = re.split("[:;]", claim["evidence"])[0]  # without the settings that differ
     claim["paper_says"] = claim["paper_says"] or claim["statement"]
     return claim
 
@@ -68,11 +76,20 @@ def marked(verdict: str) -> dict[str, Any]:
     return {"verdict": verdict, "css": css, "symbol": symbol, "rank": [*VERDICTS, verdict].index(verdict)}
 
 
+def factor_of(row: Mapping[str, str]) -> float:
+    """How many times one number is the other: ours and the printed one, or the two that an ordering compares; 1 where
+    there are no two positive numbers."""
+    ours = [float(text) for text in MEAN.findall(row.get("ours", ""))]
+    printed = PRINTED.match(row.get("paper_says", ""))
+    pair = [*ours[:1], float(printed[0])] if row.get("kind") == "value" and printed else ours[:2]
+    return max(pair) / min(pair) if len(pair) == 2 and min(pair) > 0 else 1.0
+
+
 def read_headlines(results: Path, claims: list[dict[str, Any]], problems: list[str]) -> list[dict[str, Any]]:
     """The rows of headlines.csv with the claims that each rests on; of a study, its main headline first."""
     by_id = {claim["claim"]: claim for claim in claims}
     headlines = []
-    for row in _rows(results / "headlines.csv", results, problems):
+    for row in read_rows(results / "headlines.csv", results, problems):
         names = [name if "/" in name else f"{row.get('study')}/{name}" for name in row.get("claims", "").split()]
         counts = ((key.replace("_", " "), row.get(key, "")) for key in COUNTS)
         headline: dict[str, Any] = {key: row.get(key, "") for key in HEADLINE} | marked(row.get("verdict", ""))

@@ -26,24 +26,26 @@
     show();
   }
 
+  const FILTERS = ["study", "origin", "verdict", "kind", "data", "evidence"];
+
   function setUpLedger() {
     const table = byId("claims");
     if (!table) return;
     // A claim is a table body: its row, and a row with the reason and the other readings.
     const rows = [...table.tBodies].map((row) => ({ row, words: row.textContent.toLowerCase() }));
     const text = byId("filter-text");
-    const study = byId("filter-study");
-    const origin = byId("filter-origin");
-    const verdict = byId("filter-verdict");
+    const choices = Object.fromEntries(FILTERS.map((name) => [name, byId(`filter-${name}`)]));
+    const chosen = () => FILTERS.filter((name) => choices[name].value);
+    // A claim may rest on several kinds of data.
+    const has = (row, name) => (name === "data" ? row.dataset.data.split(" ").includes(choices.data.value)
+      : row.dataset[name] === choices[name].value);
 
     function filter() {
       const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const names = chosen();
       let shown = 0;
       for (const { row, words: content } of rows) {
-        const match = (!study.value || row.dataset.study === study.value)
-          && (!origin.value || row.dataset.origin === origin.value)
-          && (!verdict.value || row.dataset.verdict === verdict.value)
-          && words.every((word) => content.includes(word));
+        const match = names.every((name) => has(row, name)) && words.every((word) => content.includes(word));
         row.hidden = !match;
         shown += match;
       }
@@ -52,23 +54,28 @@
       byId("filter-none").hidden = shown > 0;
     }
 
-    function reset() {
-      text.value = study.value = origin.value = verdict.value = "";
-      filter();
+    // The state is kept behind the # of the address: file:// pages allow nothing else everywhere.
+    function remember() {
+      const state = new URLSearchParams(chosen().map((name) => [name, choices[name].value]));
+      if (text.value) state.set("words", text.value);
+      history.replaceState(null, "", `#${state}`);
     }
 
-    for (const control of [text, study, origin, verdict]) control.addEventListener("input", filter);
+    function change() {
+      filter();
+      remember();
+    }
+
+    function reset() {
+      text.value = "";
+      for (const name of FILTERS) choices[name].value = "";
+      change();
+    }
+
+    text.form.addEventListener("submit", (event) => event.preventDefault());
+    for (const control of [text, ...Object.values(choices)]) control.addEventListener("input", change);
     byId("filter-reset").addEventListener("click", reset);
     byId("filter-none").querySelector("button").addEventListener("click", reset);
-    for (const link of document.querySelectorAll(".matrix a")) {
-      link.addEventListener("click", () => {
-        text.value = "";
-        study.value = link.dataset.study;
-        origin.value = link.dataset.origin;
-        verdict.value = link.dataset.verdict;
-        filter();
-      });
-    }
 
     const heads = [...table.tHead.rows[0].cells];
     const compare = new Intl.Collator("en", { numeric: true }).compare;
@@ -88,40 +95,47 @@
       head.setAttribute("aria-sort", descending ? "descending" : "ascending");
     }));
 
-    // A link to a claim must arrive there even when the filter hides it.
-    function reveal() {
-      let name = "";
-      try { name = decodeURIComponent(location.hash.slice(1)); } catch { return; }
-      const target = byId(name);
-      if (target && target.parentNode === table && target.hidden) {
-        reset();
+    // The address names a claim, which must be reached even when the filter hides it, or holds the filter's state.
+    function arrive() {
+      const hash = location.hash.slice(1);
+      let target = null;
+      try { target = byId(decodeURIComponent(hash)); } catch { /* no name of a claim */ }
+      if (target && target.parentNode === table) {
+        if (target.hidden) {
+          for (const name of FILTERS) choices[name].value = "";
+          text.value = "";
+          filter();
+        }
         target.scrollIntoView();
+        target.focus({ preventScroll: true });
+      } else if (hash.includes("=")) {
+        const state = new URLSearchParams(hash);
+        text.value = state.get("words") ?? "";
+        for (const name of FILTERS) choices[name].value = state.get(name) ?? "";
+        filter();
       }
     }
-    addEventListener("hashchange", reveal);
+    addEventListener("hashchange", arrive);
     filter();  // a browser may bring back the text of a reloaded page
-    reveal();
+    arrive();
   }
 
   function setUpGallery() {
-    for (const link of document.querySelectorAll("a[data-picture]")) {
-      const picture = link.closest("article").querySelector(".zoom img");
-      if (picture) link.href = picture.src;
-    }
     const figures = [...document.querySelectorAll(".zoom")];
     const viewer = byId("viewer");
     const image = byId("viewer-image");
+    if (!viewer) return;
     let current = 0;
 
     function show(index) {
       current = (index + figures.length) % figures.length;
-      const article = figures[current].closest("article");
-      const picture = figures[current].firstElementChild;
-      const sharp = article.querySelector("a[data-suffix=svg][href^='data:']");
+      const article = figures[current].closest(".artefact");
+      const picture = figures[current].querySelector("img");
+      const sharp = article.querySelector("a[data-suffix=svg]");
       image.onerror = () => { image.onerror = null; image.src = picture.src; };
       image.src = sharp ? sharp.href : picture.src;
       image.alt = picture.alt;
-      byId("viewer-title").textContent = article.querySelector("h4").textContent;
+      byId("viewer-title").textContent = article.querySelector("h2, h3").textContent;
       byId("viewer-caption").textContent = article.querySelector(".caption")?.textContent ?? "";
     }
 
@@ -140,6 +154,11 @@
       if (event.key === "ArrowRight") show(current + 1);
     });
   }
+
+  // On paper there is nothing to click: show what is folded, and load the pictures that were out of sight.
+  addEventListener("beforeprint", () => {
+    for (const image of document.querySelectorAll("img[loading=lazy]")) image.loading = "eager";
+  });
 
   document.addEventListener("DOMContentLoaded", () => {
     setUpTheme();

@@ -94,6 +94,21 @@ def stamp(fig: Figure, text: str) -> None:
         fig.supxlabel(text, **style)  # the layout makes room for it
 
 
+def describe(fig: Figure) -> str:
+    """What is seen, in words for those who do not see it: panels, axes, the names in legends."""
+    panels = [axes for axes in fig.axes if axes.axison and axes.get_label() != "<colorbar>"]
+    legends = [*fig.legends, *(legend for axes in panels if (legend := axes.get_legend()))]
+    seen = {
+        f"{len(panels)} panels" if len(panels) > 1 else "Panel": (axes.get_title() for axes in panels),
+        "Across": (axes.get_xlabel() for axes in panels),
+        "Up": (axes.get_ylabel() for axes in panels),
+        "Drawn": (text.get_text() for legend in legends for text in legend.get_texts()),
+    }
+    parts = {name: "; ".join(dict.fromkeys(filter(None, texts))) for name, texts in seen.items()}
+    told = " ".join(f"{name}: {text}." for name, text in parts.items() if text)
+    return " ".join(told.replace("$", "").split())
+
+
 def save(fig: Figure, kind: str) -> bytes:
     """The figure as `svg` or `png`; the same figure gives the same bytes."""
     _lay_out(fig)

@@ -2,7 +2,7 @@
 
 Kept per study: ledger, readings, headlines and the claims' numbers per seed, the artefacts and the runs' manifests.
 Tidy tables and executed notebooks are too large; the numbers are in the artefacts' csv files, pictures and verdicts on
-the page. Pictures of tables are left out, figures have fewer colours, and the page links to its downloads.
+the pages. Pictures of tables are left out, and figures have fewer colours.
 """
 
 import io
@@ -18,11 +18,10 @@ from fedrepro.core import checksums
 from fedrepro.core.experiment import load_experiments
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
-from fedrepro.evidence.assumptions import write_registers
 from fedrepro.files import ROOT, read_json, write_atomically
-from fedrepro.report.page import build_report
+from fedrepro.report.page import REFERENCE, write_report
 
-REFERENCE, CONFIG = ROOT / "results" / "reference", ROOT / "config"
+CONFIG = ROOT / "config"
 JOINT = {"ledgers": "ledger.csv", "readings": "readings.csv", "headlines": "headlines.csv"}  # folder → joint file
 KEPT = (*(f"{folder}/{{}}.csv" for folder in (*JOINT, "numbers")), "artefacts/{}/*.*", "runs/{}/**/*.json")
 SAME = ["claim", "scale", "data"]  # claims that agree in these are compared
@@ -86,8 +85,7 @@ def build(reference: Path = REFERENCE, config: Path = CONFIG) -> None:
         files = [path for study in there if (path := reference / folder / f"{study}.csv").is_file()]
         if files:
             write_atomically(reference / name, pd.concat(map(read_texts, files)).to_csv(index=False))
-    write_registers(reference, [config / "studies" / study for study in there])
-    build_report(reference, reference / "report" / "index.html", scale="reference", studies=there, embed=False)
+    write_report(reference, [config / "studies" / study for study in there], scale="reference", reference=None)
     checksums.list_all(reference)
 
 

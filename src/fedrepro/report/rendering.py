@@ -36,15 +36,25 @@ def render_artefact(
     shown = {f"{n}.data": _samples(path) for n, path in zip(spec.get("data", []), samples, strict=True)}
     drawn = draw(Tables(frames | shown, read_printed(published) if published else {}))
     picture, numbers = drawn if spec["kind"] == "figure" else (plotting.table_figure(drawn, spec["title"]), drawn)
-    if made_up := [name for name, frame in (frames | shown).items() if "standin" in _kinds(frame)]:
-        everything = len(made_up) == len(frames | shown)
-        of = "" if everything else f": {', '.join(name.removesuffix('.data') for name in made_up)}"
-        plotting.stamp(picture, f"stand-in data{of}")
+    if mark := stamp_of(frames | shown):
+        plotting.stamp(picture, mark)
     for kind in ("svg", "png"):
         write_atomically(out.with_suffix(f".{kind}"), plotting.save(picture, kind))
     write_atomically(out.with_suffix(".csv"), numbers.to_csv(index=False))
     about = provenance_of(spec, scale, frames, [*tables, *samples], manifests, code, out.parents[2])
-    write_json(out.with_suffix(".json"), about)
+    about["data"] = sorted(set().union(*map(_kinds, (frames | shown).values()))) or ["schematic"]
+    seen = {"alt": plotting.describe(picture)} if spec["kind"] == "figure" else {}
+    write_json(out.with_suffix(".json"), about | seen | ({"stamp": mark} if mark else {}))
+
+
+def stamp_of(frames: Frames) -> str:
+    """The text that marks a picture of stand-in data, with the tables in question where not all of them are; else
+    nothing."""
+    made_up = [name for name, frame in frames.items() if "standin" in _kinds(frame)]
+    if not made_up:
+        return ""
+    named = ", ".join(name.removesuffix(".data") for name in made_up)
+    return "stand-in data" + ("" if len(made_up) == len(frames) else f": {named}")
 
 
 def _samples(path: Path) -> pd.DataFrame:
@@ -80,7 +90,6 @@ def provenance_of(
         "artefact": spec["id"],
         **{k: spec[k] for k in ("study", "title", "caption", "kind", "source")},
         "scale": scale,
-        "data": sorted(all_rows["data"].unique()) or ["schematic"],
         "seeds": int(all_rows["seed"].nunique()),
         "diverged": len(diverged.drop_duplicates(["experiment", *RUN])) if len(diverged) else 0,
         "code": dict(code),

@@ -43,20 +43,17 @@ def report(layout: Any, records: list[dict[str, Any]]) -> Path | None:
     if any(record["rule"] == "build_report" for record in records):
         return None
     from fedrepro.core.checksums import seal
-    from fedrepro.evidence.assumptions import write_registers
     from fedrepro.evidence.ledger import merge  # here: only failed runs need them
-    from fedrepro.report.page import build_report
+    from fedrepro.report.page import write_report
 
     not_run = {message for record in records for message in (*record["not_run"], record["job"])}
     ledgers = {path: path.relative_to(results / "ledgers").with_suffix("") for path in map(Path, layout.ledgers)}
     judged = [path for path, name in ledgers.items() if f"judge {name}" not in not_run and path.exists()]
     for other in (None, "readings", "headlines"):
         merge(judged, results / f"{other or 'ledger'}.csv", other)
-    write_registers(results, [layout.declared[study].folder for study in layout.chosen_studies])
-    page = Path(layout.at("report/index.html"))
-    build_report(results, page, scale=layout.scale, studies=layout.chosen_studies)
-    joint = ("ledger.csv", "readings.csv", "headlines.csv", "assumed.json", "errata.json")
-    seal([page, *(results / name for name in joint)])
+    page = write_report(results, [layout.declared[s].folder for s in layout.chosen_studies], scale=layout.scale)
+    joint = ("ledger.csv", "readings.csv", "headlines.csv", "assumed.json", "errata.json", "studies.json")
+    seal([*sorted(page.parent.glob("*.html")), *(results / name for name in joint)])
     return page
 
 

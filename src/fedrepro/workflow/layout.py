@@ -289,9 +289,18 @@ class Layout:
 
     @property
     def report_code(self) -> list[str]:
-        page = sorted((parts.PACKAGE / "report").glob("page.*"))
-        code = files_behind("fedrepro.report.page", "fedrepro.evidence.assumptions")
-        return [*code, *(f"src/{p.relative_to(parts.PACKAGE.parent)}" for p in page)]
+        return [*files_behind("fedrepro.report.page"), *(_in_checkout(path) for path in sorted(_templates("*")))]
+
+    @property
+    def other_pages(self) -> list[str]:
+        """Names of the report's pages beside index.html: those with a template `page_<name>.html.j2`."""
+        return sorted({path.name[5:-8] for path in _templates("page_*.html.j2")} - {"index"})
+
+    @property
+    def reference_files(self) -> list[str]:
+        """The verdicts of the committed reference, which the report shows beside a run's; none without a reference."""
+        files = (ROOT / "results" / "reference" / name for name in ("headlines.csv", "ledger.csv"))
+        return [os.path.relpath(path) for path in files if path.is_file()]
 
     @cached_property
     def gpus_per_job(self) -> int:
@@ -302,6 +311,15 @@ class Layout:
     def gpus_listed(self) -> bool:
         """Whether this machine has a GPU for cuda."""
         return _cuda_present()
+
+
+def _templates(pattern: str) -> list[Path]:
+    """Templates, style and script of the report."""
+    return [path for path in (parts.PACKAGE / "report").glob(pattern) if path.suffix in (".j2", ".css", ".js")]
+
+
+def _in_checkout(path: Path) -> str:
+    return f"src/{path.relative_to(parts.PACKAGE.parent)}"
 
 
 @cache  # reading a study's claims takes a quarter of a second, and each of its artefacts asks
