@@ -21,6 +21,7 @@ rule train_algorithm:
     conda:
         "../../envs/fedrepro.yaml"
     threads: 1
+    priority: LAYOUT.priority
     resources:
         gpu=LAYOUT.gpus_per_job,
         mem_mb=lambda w, attempt: 4000 * attempt,

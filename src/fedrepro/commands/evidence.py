@@ -5,6 +5,9 @@ SHA-256. On import each run's settings, code and data are compared with this che
 tampered with, or that belongs to other settings, code or data, is refused by name, and then nothing is imported. The
 data is prepared here first. Of the runs that are cheap a random sample is trained again and compared. Imported runs
 count like own ones; their manifests say where they come from, and so does the ledger.
+
+With `--unfinished` the checkpoints of unfinished jobs go along, checkpoints/<name>.pt. They are compared by the hashes
+in their headers, and the next run here continues from them.
 """
 
 import contextlib
@@ -32,6 +35,7 @@ from fedrepro.workflow.call import snakemake
 LISTING = "evidence.json"
 FORMAT = 1
 RUN = re.compile(r"runs/(?P<experiment>[a-z]\w*/[a-z]\w*)/(?P<algorithm>[a-z]\w*)/(?P<shard>\d+-\d+)\.(parquet|json)")
+CHECKPOINT = re.compile(r"checkpoints/[0-9a-f]{32}\.pt")
 LARGEST = 4 * 2**30  # bytes of an archive's content; more is a mistake or an attack
 CHEAP = 60.0  # seconds of a run that may be trained again
 #: relative difference allowed to a run that is trained again on another kind of machine
@@ -61,12 +65,15 @@ def run(given: Namespace) -> Iterator[str]:
     with contextlib.chdir(ROOT):
         results = results.relative_to(ROOT) if results.is_relative_to(ROOT) else results
         exports = given.way == "export"
-        lines = export(results, archive, given.names) if exports else import_(archive, results, given.sample, data_dir)
-        yield from lines
+        if exports:
+            yield from export(results, archive, given.names, given.unfinished)
+        else:
+            yield from import_(archive, results, given.sample, data_dir)
 
 
-def export(results: Path, archive: Path, chosen: Sequence[str] = ()) -> Iterator[str]:
-    """Write the finished runs of a results folder (of studies or experiments, all if none are chosen)."""
+def export(results: Path, archive: Path, chosen: Sequence[str] = (), unfinished: bool = False) -> Iterator[str]:
+    """Write the finished runs of a results folder (of studies or experiments, all if none are chosen), and the
+    checkpoints of unfinished ones if asked."""
     layout = _layout(results)
     jobs = [Run(e.id, a, shard) for e in layout.experiments.values() for a, shard in e.jobs()]
     names = {name for job in jobs for name in (job.experiment, job.experiment.split("/")[0])}
@@ -76,21 +83,21 @@ def export(results: Path, archive: Path, chosen: Sequence[str] = ()) -> Iterator
     wanted = [j for j in jobs if not chosen or {j.experiment, j.experiment.split("/")[0]} & set(chosen)]
     found = [job for job in wanted if all((results / job.file(suffix)).is_file() for suffix in ("json", "parquet"))]
     current = [job for job in found if not _stale(job, read_json(results / job.file("json")), layout)]
-    if not current:
-        raise UserError(f"{results}: of {len(wanted)} runs none is finished with today's settings and code")
-    paths = sorted(job.file(suffix) for job in current for suffix in ("json", "parquet"))
-    listing = {
-        "format": FORMAT,
-        "scale": layout.scale,
-        "files": {path: sha256(check(results / path)) for path in paths},
-    }
+    begun = _begun(results, [job for job in wanted if job not in current], layout) if unfinished else []
+    if not current and not begun:
+        what = "begun or finished" if unfinished else "finished"
+        raise UserError(f"{results}: of {len(wanted)} runs none is {what} with today's settings and code")
+    finished = sorted(job.file(suffix) for job in current for suffix in ("json", "parquet"))
+    sums = {path: sha256(check(results / path)) for path in finished} | {path: sha256(results / path) for path in begun}
+    listing, paths = {"format": FORMAT, "scale": layout.scale, "files": sums}, list(sums)
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as file:
         whole = {LISTING: _text(listing).encode(), **{path: (results / path).read_bytes() for path in paths}}
         for name, content in whole.items():
             file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)  # no times: same runs, same bytes
     write_atomically(archive, written.getvalue())
-    yield f"{archive}: {len(current)} runs of scale {layout.scale}, {len(written.getvalue()) / 1e6:.1f} MB"
+    also = f" and {len(begun)} checkpoints" if begun else ""
+    yield f"{archive}: {len(current)} runs{also} of scale {layout.scale}, {len(written.getvalue()) / 1e6:.1f} MB"
     if len(found) > len(current):
         yield f"left out: {len(found) - len(current)} runs of other settings or code"
 
@@ -112,8 +119,10 @@ def import_(archive: Path, results: Path, sample: int = 1, data_dir: str | None 
             raise UserError(f"{archive}: {job}: is not complete: {error}") from None
         if why := _foreign(job, manifests[job]) or _stale(job, manifests[job], layout):
             raise UserError(f"{archive}: {job}: {why}")
-    yield f"{len(jobs)} runs of today's settings and code; comparing their data"
-    _compare_data(archive, manifests, layout)
+    begun = _headers(archive, content, layout)
+    also = f" and {len(begun)} checkpoints" if begun else ""
+    yield f"{len(jobs)} runs{also} of today's settings and code; comparing their data"
+    _compare_data(archive, {**manifests, **{job: header for job, (_, header) in begun.items()}}, layout)
     cheap = [job for job in jobs if manifests[job]["seconds"] <= CHEAP]
     for job in random.SystemRandom().sample(cheap, min(sample, len(cheap))):
         yield f"training {job} again"
@@ -124,6 +133,51 @@ def import_(archive: Path, results: Path, sample: int = 1, data_dir: str | None 
         write_json(results / job.file("json"), {**manifests[job], "imported": origin})
         seal(results / job.file(suffix) for suffix in ("json", "parquet"))
     yield f"{results}: {len(jobs)} runs imported; `make reproduce` judges with them"
+    for job, (name, header) in begun.items():
+        if further := _further(job, header, results):
+            yield f"{job}: left out, {further}"
+        else:
+            write_atomically(results / name, content[name])
+            yield f"{job}: goes on from round {header['round']} of {header['rounds']}"
+
+
+def _begun(results: Path, jobs: Sequence[Run], layout: Any) -> list[str]:
+    """The checkpoints of those jobs that were begun with today's settings and code."""
+    from fedrepro.workflow.job_checkpoints import unfinished
+
+    kept = unfinished(results)
+    mine = [kept[str(job)][0] for job in jobs if str(job) in kept and not _stale(job, kept[str(job)][1], layout)]
+    return [str(path.relative_to(results)) for path in mine]
+
+
+def _headers(archive: Path, content: Mapping[str, bytes], layout: Any) -> dict[Run, tuple[str, dict[str, Any]]]:
+    """Job → (name, header) of each checkpoint of an archive, if it is one of this checkout's jobs."""
+    from fedrepro.core.checkpoint_file import DamagedCheckpoint, unpack
+    from fedrepro.workflow.job_checkpoints import checkpoint_name
+
+    found = {}
+    for name in filter(CHECKPOINT.fullmatch, content):
+        try:
+            header, _ = unpack(content[name])
+            job = Run(*header["job"].rsplit("/", 2))
+            if name != f"checkpoints/{checkpoint_name(header)}":
+                raise UserError(f"{archive}: {name}: is the checkpoint of another job ({job})")
+            if why := _stale(job, header, layout):
+                raise UserError(f"{archive}: {job}: {why}")
+        except (DamagedCheckpoint, KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{archive}: {name}: {error}") from None
+        found[job] = name, header
+    return found
+
+
+def _further(job: Run, header: Mapping[str, Any], results: Path) -> str:
+    """Why a checkpoint is not needed here; empty if it is."""
+    from fedrepro.workflow.job_checkpoints import unfinished
+
+    if (results / job.file("json")).is_file():
+        return "it is finished here"
+    kept = unfinished(results).get(str(job))
+    return "it is as far here" if kept and kept[1]["round"] >= header["round"] else ""
 
 
 def _text(value: Mapping[str, Any]) -> str:
@@ -139,7 +193,8 @@ def read_archive(archive: Path) -> dict[str, bytes]:
             members = file.infolist()
             for member in members:
                 kind = stat.S_IFMT(member.external_attr >> 16)
-                if not (member.filename == LISTING or RUN.fullmatch(member.filename)) or kind not in (0, stat.S_IFREG):
+                known = member.filename == LISTING or any(p.fullmatch(member.filename) for p in (RUN, CHECKPOINT))
+                if not known or kind not in (0, stat.S_IFREG):
                     raise UserError(f"{archive}: {ascii(member.filename)[:200]}: is no file of an archive of evidence")
             if sum(member.file_size for member in members) > LARGEST:
                 raise UserError(f"{archive}: holds more than {LARGEST / 2**30:.0f} GB")
@@ -234,6 +289,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("way", choices=["export", "import"])
     parser.add_argument("archive", type=Path)
     parser.add_argument("names", nargs="*", help="export: studies or STUDY/EXPERIMENTs (all if none)")
+    parser.add_argument("--unfinished", action="store_true", help="export: also the checkpoints of unfinished runs")
     parser.add_argument("--sample", type=int, default=1, help="import: cheap runs that are trained again")
     parser.add_argument("--data-dir", help="import: folder of real data")
     folder_argument(parser)

@@ -1,4 +1,5 @@
-"""`fedrepro status`: training jobs done, running and failed, artefacts made and claims judged."""
+"""`fedrepro status`: training jobs done, running and failed, artefacts made and claims judged; of each job with a
+checkpoint its rounds, pace, time left, and the checkpoint's age."""
 
 import time
 from argparse import ArgumentParser, Namespace
@@ -53,12 +54,16 @@ def _judged(ledger: Path) -> str:
 
 
 def _training_states(results: Path, experiments: Iterable[Experiment], troubles: list[str]) -> dict[str, int]:
+    from fedrepro.workflow.job_checkpoints import progress, unfinished
+
     states = dict.fromkeys(("done", "running", "failed", "stopped", "waiting"), 0)
+    kept = unfinished(results)
     for job in (f"{e.id}/{algorithm}/{shard}" for e in experiments for algorithm, shard in e.jobs()):
         state, last = _training_state(results, job)
         states[state] += 1
         if state not in ("done", "waiting"):
-            troubles += [f"  {state}: {job}", *(f"    {line}" for line in last)]
+            told = [progress(*kept[job], time.time())] if job in kept else []
+            troubles += [f"  {state}: {job}", *(f"    {line}" for line in [*last, *told])]
     return states
 
 

@@ -27,7 +27,8 @@ _PARAMS = "__params__"
 class Checkpoint:
     """Is due every `seconds` seconds, or less often if saving would take more than SHARE of the time.
 
-    way: how the run is computed; a checkpoint of another way is not loaded. about: what the header says besides.
+    way: how the run is computed; a checkpoint of another way is not loaded. about: what the header says besides; its
+    `begun_on`, the machine, is that of the checkpoint that was loaded.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Checkpoint:
                 payload: dict[str, Any] = _decode(torch.load(io.BytesIO(body), weights_only=True))
                 payload["round"]  # an error here, where it is caught
                 self.before = float(header["seconds"])
+                self.about["begun_on"] = header.get("begun_on")
                 return payload
             why = f"was made in another way ({_differences(header.get('way'), self.way)})"
         except DamagedCheckpoint as error:

@@ -28,6 +28,7 @@ from fedrepro.core.experiment import Experiment
 from fedrepro.core.federation import LocalWork
 from fedrepro.core.streams import seeds_of
 from fedrepro.files import read_json
+from fedrepro.workflow.counts import client_samples, clients_of, size_of
 from fedrepro.workflow.ready import OTHER_JOBS
 
 if TYPE_CHECKING:
@@ -126,21 +127,10 @@ def gradient_steps(e: Experiment, algorithm: str, seeds: int) -> int:
     """Rounds × clients per round × local steps × settings × seeds; 0 for a method without rounds."""
     if not parts.algorithm(e.methods(algorithm)[0]).iterative:  # all methods of a job agree in this
         return 0
-    clients, asked = _clients(e), e.spec["participation"]["clients"]
+    clients, asked = clients_of(e), e.spec["participation"]["clients"]
     taking_part = clients if asked == "all" else min(asked, clients)
     steps, _ = LocalWork.from_spec(e.spec["local"]).steps_for(client_samples(e))
     return int(e.spec["rounds"] * taking_part * steps * len(e.settings(algorithm)) * seeds)
-
-
-def client_samples(e: Experiment) -> int:
-    """Approximate training samples per client."""
-    partition = e.spec["partition"]
-    share = partition.get("inside", {}).get("train", 1.0)
-    return int(max(1, round(share * partition.get("samples", size_of(e)[1] // _clients(e)))))
-
-
-def _clients(e: Experiment) -> int:
-    return int(e.spec["partition"].get("clients", size_of(e)[0]))
 
 
 @dataclass(frozen=True)
@@ -176,13 +166,6 @@ def experiment_of(manifest: dict[str, Any], path: Path) -> Experiment:
     """The experiment of an earlier run."""
     study, name = manifest["experiment"].split("/")
     return Experiment(study, name, manifest["scale"], path, manifest["config"])
-
-
-def size_of(e: Experiment) -> tuple[int | None, int]:
-    """(clients, None where the partition makes them; training samples) of the experiment's data set."""
-    parameters = {**e.spec["dataset"]}
-    size: tuple[int | None, int] = parts.dataset(parameters.pop("name")).size(**parameters)
-    return size
 
 
 def core_rate(size: int = 512, seconds: float = 0.1) -> float:

@@ -8,10 +8,11 @@ from typing import Any
 
 from fedrepro.core.checkpoint_file import DamagedCheckpoint, read_header
 from fedrepro.core.experiment import Experiment
+from fedrepro.evidence.power import told
 from fedrepro.files import sha256_of
 
 #: keys of the header that a checkpoint's name is the hash of
-IDENTITY = ("config_sha256", "shard", "code_sha256", "data_sha256", "federation_sha256")
+IDENTITY = ("config_sha256", "shard", "code_sha256", "data", "federation_sha256")
 
 
 Json = Mapping[str, Any]
@@ -28,7 +29,7 @@ def identity(
         "shard": shard,
         "config_sha256": experiment.job_sha256(algorithm),
         "code_sha256": code,
-        "data_sha256": dataset["sha256"],
+        "data": {key: dataset[key] for key in ("name", "kind", "sha256")},
         "federation_sha256": partition["sha256"],
     }
 
@@ -49,6 +50,15 @@ def unfinished(results: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
         if "job" in header:
             found[header["job"]] = path, header
     return found
+
+
+def progress(path: Path, header: Mapping[str, Any], now: float) -> str:
+    """`40 of 100 rounds · 52 s per round · about 52 min left · last checkpoint 20 s ago`."""
+    done, rounds, spent = header["round"], header["rounds"], header["seconds"]
+    parts = [f"{done} of {rounds} rounds"]
+    if done:
+        parts += [f"{spent / done:.3g} s per round", f"{told(spent / done * (rounds - done))} left"]
+    return " · ".join([*parts, f"last checkpoint {told(max(0.0, now - _changed(path))).removeprefix('about ')} ago"])
 
 
 def _changed(path: Path) -> float:

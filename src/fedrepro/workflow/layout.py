@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,10 +17,10 @@ from fedrepro.core.streams import seeds_of
 from fedrepro.core.study import load_studies
 from fedrepro.data.catalogue import data_folders, present
 from fedrepro.errors import UserError
-from fedrepro.evidence.claim_files import load_claims, quantities_of
 from fedrepro.files import ROOT
 from fedrepro.workflow.checks import check_once
 from fedrepro.workflow.code_inputs import code_sha256, files_behind, syntax_sha256, training_files
+from fedrepro.workflow.priorities import behind_headlines, needed_by_claims, priorities
 
 OTHERS = ("readings", "headlines", "numbers")  # tables that judging makes beside a ledger
 
@@ -156,6 +156,14 @@ class Layout:
             "federation": self.at(f"federations/{e.federation_id}/{wildcards.shard}.npz"),
         }
 
+    @cached_property
+    def _priorities(self) -> dict[str, int]:
+        return priorities(self.experiments.values(), behind_headlines(self.declared.values()))
+
+    def priority(self, wildcards: Any) -> int:
+        """Of a training job: higher where it decides more headlines per hour."""
+        return self._priorities[self.experiment(wildcards).id]
+
     def divergence(self, wildcards: Any) -> dict[str, float]:
         """Metric → the multiple of its start beyond which a run has diverged; the experiment's own go before."""
         return {**self._divergence, **self.experiment(wildcards).spec.get("divergence", {})}
@@ -206,7 +214,7 @@ class Layout:
         """Ids of the claims that need only an artefact's experiments."""
         study, shown = self.artefacts[artefact]["study"], set(self.artefacts[artefact]["experiments"])
         path = self.declared[study].file("claims.yaml")
-        needed = _needed_by_claims(path) if path else {}
+        needed = needed_by_claims(path) if path else {}
         return [claim for claim, experiments in needed.items() if experiments and experiments <= shown]
 
     def asked_claims(self, wildcards: Any) -> list[str] | None:
@@ -320,12 +328,6 @@ def _templates(pattern: str) -> list[Path]:
 
 def _in_checkout(path: Path) -> str:
     return f"src/{path.relative_to(parts.PACKAGE.parent)}"
-
-
-@cache  # reading a study's claims takes a quarter of a second, and each of its artefacts asks
-def _needed_by_claims(path: Path) -> dict[str, set[str]]:
-    """Id of each claim of a file → the experiments that its main reading needs; others may stay untested."""
-    return {c.id: {e for e, _ in quantities_of(c.spec)} for c in load_claims(path).claims.values()}
 
 
 def _cuda_present() -> bool:

@@ -85,7 +85,7 @@ def train_shard(
     about = identity(experiment, algorithm, shard, made["code_sha256"], dataset, federation)
     way = {"strategy": name, "device": device.type, "threads": machine.threads}
     where, seconds = checkpoints / checkpoint_name(about), machine.checkpoint_seconds
-    checkpoint = Checkpoint(where, way, {**about, "machine": made.get("machine")}, seconds, say=progress.line)
+    checkpoint = Checkpoint(where, way, {**about, "begun_on": made.get("machine")}, seconds, say=progress.line)
     with freeze_existing_objects():
         log, counts = train(task, replicates, plan, strategy(name), checkpoint=checkpoint, progress=progress)
 
@@ -110,6 +110,7 @@ def train_shard(
         "strategy": name if replicates[0].algorithm.iterative else None,
         "gradient_steps": counts["gradient_steps"],
         "resumed_from": counts["resumed_from"] if counts["resumed_from"] >= 0 else None,
+        "begun_on": begun if (begun := checkpoint.about["begun_on"]) != made.get("machine") else None,
         "diverged": [{"setting": r.setting, "seed": r.seed, "round": r.diverged} for r in stopped],
         "peak_memory_mb": peak_memory_mb(),
         "seconds": round(checkpoint.before + time.monotonic() - started, 3),

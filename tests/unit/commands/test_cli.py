@@ -6,16 +6,18 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 import yaml
 
 from fedrepro.commands import cli, command
 from fedrepro.core import parts
+from fedrepro.core.checkpoint_file import pack
 from fedrepro.core.experiment import load_artefacts, load_experiment, load_experiments
 from fedrepro.core.study import load_studies
 from fedrepro.evidence.claim_files import load_claims
-from fedrepro.files import ROOT
+from fedrepro.files import ROOT, write_atomically
 from tests.configs import EXPERIMENT, changed, write_config, write_study, write_yaml
 from tests.pages import LEDGER, NUMBERS, write_rows
 
@@ -285,6 +287,19 @@ def test_status_of_jobs(capsys, results):
     assert "\n  stopped: toy/line/fedavg/0-1\n    round 3/6\n" in told(capsys, "status", "toy")
     log.write_text("round 3/6\nerror: no such data\n")
     assert "\n  failed: toy/line/fedavg/0-1\n    round 3/6\n    error: no such data\n" in told(capsys, "status")
+
+
+def test_status_of_a_long_job(capsys, results):
+    """Ten rounds in 600 seconds, of thirty; the checkpoint is ten minutes old."""
+    (results / "runs/toy/line/fedavg/0-1.json").unlink()
+    (results / "logs/train_algorithm/toy/line/fedavg/0-1.log").write_text("round 12/30\n")
+    for name, job in (("a", "toy/line/fedavg/0-1"), ("b", "toy/line/other/0-1")):
+        header = {"job": job, "round": 10, "rounds": 30, "seconds": 600.0}
+        write_atomically(results / f"checkpoints/{name}.pt", pack(header, b"tensors"))
+    os.utime(results / "checkpoints/a.pt", (time.time() - 600, time.time() - 600))
+    write_atomically(results / "checkpoints/damaged.pt", b"")
+    told_of = "10 of 30 rounds · 60 s per round · about 20 min left · last checkpoint 10 min ago"
+    assert f"  running: toy/line/fedavg/0-1\n    round 12/30\n    {told_of}\n" in told(capsys, "status", "toy")
 
 
 def test_status_before_anything_ran(capsys, tmp_path, monkeypatch):
