@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def begin() -> Iterator:
             cwd=checkout.folder,
             env=checkout.environment(),
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=open(checkout.folder / "told", "w"),  # noqa: SIM115  # a pipe that nobody reads would fill up
             start_new_session=True,
         )
         started.append(process)
@@ -81,6 +82,34 @@ def test_a_second_run_is_refused_and_a_killed_run_is_resumed_by_the_same_command
     assert f"the run of process {first.pid} was killed: its locks are removed" in third.stderr
     assert runs(fresh) == {LINE: runs(first_run[0])[LINE]}
     assert fresh.jobs("toy/fig3b") == set()
+
+
+def told_at_the_end(checkout: Checkout) -> list[str]:
+    """What a run said, without its profile and its progress."""
+    lines = (checkout.folder / "told").read_text().splitlines()
+    return [line for line in lines if not line.startswith("Using profile ") and " · done: " not in line]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
+def test_a_run_that_is_stopped_says_so_in_one_line_and_continues_later(fresh, begin, number):
+    run = begin(fresh)
+    os.killpg(run.pid, number)  # as a terminal does: the run and its jobs
+    assert run.wait() == 128 + number
+    line = f"stopped by {number.name}: finished results are kept, and the same command continues"
+    assert told_at_the_end(fresh) == [line]
+    again = fresh.snakemake("toy/fig3b")
+    assert again.returncode == 0, again.stderr
+    assert "was killed" not in again.stderr  # it took its locks along
+
+
+def test_a_results_folder_that_is_deleted_during_the_run_is_named(fresh, begin):
+    run = begin(fresh)
+    (fresh.folder / "results").rename(fresh.folder / "going")  # at once, unlike a deletion file by file
+    shutil.rmtree(fresh.folder / "going")
+    assert run.wait() == 1
+    told = told_at_the_end(fresh)
+    assert told[-1] == "error: results/smoke: was deleted during the run"
+    assert not any("Traceback" in line for line in told)
 
 
 def test_one_failing_experiment_stops_no_other_and_the_report_says_what_failed(checkout):
@@ -185,6 +214,19 @@ def test_a_full_disk_is_named_and_with_room_the_same_command_finishes(fresh, fir
         assert not list(fresh.results.rglob(".*.npz.*"))
         more = ["mount", "-o", "remount,size=200m", str(fresh.folder / "results")]
         subprocess.run(more, check=True)
+        again = fresh.snakemake("toy/fig3b")
+        assert again.returncode == 0, again.stderr
+        assert runs(fresh) == {LINE: runs(first_run[0])[LINE]}
+
+
+def test_a_file_system_without_room_for_names_is_named_and_with_room_the_same_command_finishes(fresh, first_run):
+    """A results folder on another file system, whose inodes are used up."""
+    with mounted(fresh.folder / "results", "size=200m,nr_inodes=40"):
+        done = fresh.snakemake("toy/fig3b")
+        assert done.returncode != 0
+        assert "No space left on device" in done.stderr
+        assert "Traceback" not in done.stderr
+        subprocess.run(["mount", "-o", "remount,nr_inodes=10000", str(fresh.folder / "results")], check=True)
         again = fresh.snakemake("toy/fig3b")
         assert again.returncode == 0, again.stderr
         assert runs(fresh) == {LINE: runs(first_run[0])[LINE]}

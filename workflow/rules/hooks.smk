@@ -3,10 +3,11 @@
 import snakemake_logger_plugin_fedrepro
 
 from fedrepro.files import check_writable
-from fedrepro.workflow import damage, failures, ready, run_lock, warm
+from fedrepro.workflow import damage, failures, interrupts, ready, run_lock, warm
 from fedrepro.workflow.jobs import lift_rate_limit
 
 if workflow.is_main_process:
+    interrupts.end_with_one_line(workflow)
     run_lock.clear_left_overs(LAYOUT.results, lambda text: print(text, file=sys.stderr))
     damage.make_again(LAYOUT.results, lambda text: print(text, file=sys.stderr))
     if warm.wanted_early():
@@ -18,7 +19,8 @@ elif warm.several_asked_for(sys.argv):
 onstart:
     lift_rate_limit(workflow)
     try:
-        run_lock.hold(LAYOUT.results)
+        interrupts.end_with_one_line(workflow)
+        run_lock.hold(LAYOUT.results, lambda told: interrupts.stop(workflow, told))
         check_writable(Path(LAYOUT.results))
         ready.check_device(LAYOUT, workflow.local_exec)
         waiting = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "prepare_data"]
@@ -32,6 +34,8 @@ onstart:
 
 
 onerror:
+    if told := run_lock.deleted(LAYOUT.results):
+        interrupts.stop(workflow, told)
     failed = failures.describe(workflow.scheduler.failed, workflow.scheduler.remaining_jobs, workflow.dag)
     if failed:
         try:

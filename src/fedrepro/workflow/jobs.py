@@ -45,6 +45,8 @@ def logged(path: str) -> Iterator[None]:
             yield
         except UserError as error:
             _end(terminal, f"error: {error}")
+        except KeyboardInterrupt:  # the run, which was interrupted too, says so
+            os._exit(1)
         except BaseException as error:
             traceback.print_exc()
             last = (str(error).strip().splitlines() or [""])[0][:300]

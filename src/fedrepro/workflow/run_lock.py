@@ -45,8 +45,8 @@ def clear_left_overs(results: str, say: Callable[[str], None]) -> None:
         say(f"the run of process {last.get('pid')} was killed: its locks are removed, and its results are kept")
 
 
-def hold(results: str) -> None:
-    """Lock the folder until this process ends; UserError if another run has it."""
+def hold(results: str, gone: Callable[[str], None] = lambda told: None) -> None:
+    """Lock the folder until this process ends; UserError if another run has it. gone: called if it is deleted."""
     try:
         _file(results).parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(_file(results), os.O_RDWR | os.O_CREAT, 0o666)
@@ -61,8 +61,20 @@ def hold(results: str) -> None:
     record = {"pid": os.getpid(), "host": platform.node(), "boot": _boot(), "began": _began(os.getpid())}
     _write(handle, {**record, "since": time.strftime("%Y-%m-%d %H:%M")})
     _held[_identity(handle)] = handle
-    threading.Thread(target=_beat, args=(handle,), daemon=True).start()
+    threading.Thread(target=_beat, args=(handle, results, gone), daemon=True).start()
     atexit.register(_end, handle)
+
+
+def release() -> None:
+    """Say that this run has ended, before the process does."""
+    for handle in _held.values():
+        _end(handle)
+
+
+def deleted(results: str) -> str | None:
+    """The error line if the folder that this process holds was deleted or moved; None if it is there."""
+    there = all(os.fstat(handle).st_nlink for handle in _held.values())
+    return None if there else f"error: {results}: was deleted during the run"
 
 
 def who_runs(results: str) -> dict[str, Any] | None:
@@ -137,13 +149,19 @@ def _age(handle: int, path: Path) -> float:
             now.unlink()
 
 
-def _beat(handle: int) -> None:
+def _beat(handle: int, results: str, gone: Callable[[str], None]) -> None:
+    """Renew the time of the lock, and look whether its folder is still there."""
+    renewed = time.monotonic()
     while True:
-        time.sleep(BEAT)
+        time.sleep(min(BEAT, 1.0))
         try:
-            os.utime(handle)
+            if not os.fstat(handle).st_nlink:
+                return gone(f"error: {results}: was deleted during the run")
+            if time.monotonic() - renewed >= BEAT:
+                os.utime(handle)
+                renewed = time.monotonic()
         except OSError:
-            return  # closed, or the file system is gone
+            return None  # closed, or the file system is gone
 
 
 def _end(handle: int) -> None:

@@ -63,8 +63,10 @@ def hand_over(script: str) -> None:
     """Have the warm process run `script`, and exit with its code; returns if no warm process takes it."""
     if (name := os.environ.get(VARIABLE, "off")) == "off":
         return
-    import _socket  # `socket` and `json` take longer to import than all of this
+    import _signal  # `signal`, `socket` and `json` take longer to import than all of this
+    import _socket
 
+    interrupted = _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # while it waits, end without a traceback
     environment = (f"{name}={value}" for name, value in os.environ.items())
     body = os.fsencode("\0".join((sys.executable, script, os.getcwd(), *environment)))  # none can contain \0
     files = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
@@ -80,6 +82,7 @@ def hand_over(script: str) -> None:
         taken = False
     if not taken:
         connection.close()
+        _signal.signal(_signal.SIGINT, interrupted)
         return
     code = connection.recv(1)  # empty: the warm process ended, and the job with it
     os._exit(code[0] if code else 1)
