@@ -38,9 +38,10 @@ def stop(workflow: Any, told: str, code: int = 1) -> NoReturn:
             if not workflow.local_exec:
                 workflow.scheduler._executor.cancel()
         _end_children()
-        for clean_up in (lambda: workflow.persistence.unlock(), lambda: workflow._snakemake_tmp_dir.cleanup()):
-            with contextlib.suppress(Exception):
-                clean_up()
+        with contextlib.suppress(Exception):
+            workflow.persistence.unlock()
+        with contextlib.suppress(Exception):
+            workflow._snakemake_tmp_dir.cleanup()
         run_lock.release()
     os._exit(code)
 
