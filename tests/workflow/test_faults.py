@@ -87,7 +87,7 @@ def test_a_second_run_is_refused_and_a_killed_run_is_resumed_by_the_same_command
 def told_at_the_end(checkout: Checkout) -> list[str]:
     """What a run said, without its profile and its progress."""
     lines = (checkout.folder / "told").read_text().splitlines()
-    return [line for line in lines if not line.startswith("Using profile ") and " · done: " not in line]
+    return [line for line in lines if not line.startswith("Using profile ") and " jobs · " not in line]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
