@@ -78,6 +78,71 @@ def write_manifest(results: Path, path: str, **entries: object) -> None:
     target.write_text(json.dumps(manifest | entries), encoding="utf-8")
 
 
+def write_papers_file(folder: Path) -> None:
+    """studies.json: one paper with everything, one that is hostile."""
+    data = [{"name": "digits", "title": "Digits", "megabytes": 31.4, "manual": False}]
+    data += [{"name": "letters", "title": "Letters", "megabytes": 0, "manual": True}]
+    toy = {"study": "toy", "title": "Toys that agree", "authors": ["Ann", "Bo"], "venue": "Toys 2020", "main": "first"}
+    toy |= {"link": "https://example.org/toys", "key_artefact": "fig3", "data": data}
+    other = {"study": "other", "title": HOSTILE, "authors": [HOSTILE], "venue": HOSTILE, "link": "javascript:alert(1)"}
+    (folder / "studies.json").write_text(json.dumps([toy, other | {"data": data}]))
+
+
+def write_reference(folder: Path, results: Path, **changes: str) -> Path:
+    """A reference with the verdicts of `results`, except claims whose id is in `changes`: their new verdicts. Headlines
+    named `headline_<name>` likewise. All of it at paper scale."""
+    for name, key in (("ledger", "claim"), ("headlines", "headline")):
+        with (results / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        for row in rows:
+            if "scale" in row:
+                row["scale"] = "paper"
+            own = row[key].rpartition("/")[2]
+            row["verdict"] = changes.get(own if key == "claim" else f"headline_{own}", row["verdict"])
+        write_rows(folder / f"{name}.csv", tuple(rows[0]), rows)
+    write_manifest(folder, "runs/toy/line/toy/0.json", seconds=7500.0)
+    return folder
+
+
+def write_many(folder: Path, *, studies: int = 7, claims: int = 145, artefacts: int = 14) -> Path:
+    """A results folder as large as all papers together: every study has headlines, claims with readings, pictures."""
+    ledger, readings, headlines, papers = [], [], [], []
+    verdicts = list(VERDICTS)
+    for at in range(studies):
+        study = f"study{at}"
+        for number in range(claims):
+            row = {
+                "claim": f"{study}/c{number}",
+                "study": study,
+                "origin": "paper",
+                "source": "Fig. 3",
+                "kind": "value",
+            }
+            row |= {"statement": f"In case {number} the error of the method is the printed one.", "ours": "0.31 ± 0.1"}
+            row |= {"paper_says": "0.25 ± 0.01 (30 runs)", "our_test": "error of method within 0.25 ± 10 %"}
+            row |= {"ci_low": "0.29", "ci_high": "0.33", "p": "0.001", "verdict": verdicts[number % 6], "seeds": "30"}
+            row |= {"reason": "mean 0.31, 95 % interval 0.29 to 0.33 over 30 seeds: outside 0.25 ± 0.025"}
+            row |= {"evidence": "published settings", "data": "real", "scale": "paper", "reading": ""}
+            ledger.append(row)
+            readings += [row | {"reading": "training range"}] * (number % 3)
+        for number in range(8):
+            named = " ".join(f"c{n}" for n in range(8 * number, 8 * number + 8))
+            headline = {"headline": f"h{number}", "study": study, "main": number == 0, "place": "Abstract"}
+            headline |= {"quote": "the proposed algorithm is better than the others", "says": "It is better."}
+            headline |= {"rule": "most", "claims": named, "n": 8, "verdict": verdicts[number % 6]}
+            headlines.append(headline | {"reason": "of 8 claims: 5 reproduced, 3 not reproduced"})
+        for number in range(artefacts):
+            kind = "table" if number % 3 == 2 else "figure"
+            write_artefact(folder, f"{study}/a{number}", kind=kind, rows=40, caption="A sentence about it. " * 8)
+        paper = {"study": study, "title": f"A paper about {study}", "authors": ["Ann"], "venue": "Toys 2020"}
+        papers.append(paper | {"link": f"https://example.org/{study}", "key_artefact": "a0", "data": []})
+    write_rows(folder / "ledger.csv", LEDGER, ledger)
+    write_rows(folder / "readings.csv", LEDGER, readings)
+    write_rows(folder / "headlines.csv", HEADLINES, headlines)
+    (folder / "studies.json").write_text(json.dumps(papers))
+    return folder
+
+
 def write_results(folder: Path) -> Path:
     """Claims of every verdict and origin, with readings, headlines, figures, a table, runs, a failure; some of it
     hostile."""
@@ -132,6 +197,7 @@ def write_results(folder: Path) -> Path:
     write_manifest(folder, "runs/toy/line/toy/0.json", diverged=[{"setting": "gamma=0.5", "seed": 1, "round": 17}])
     (folder / "notebooks").mkdir()
     (folder / "notebooks" / "toy.html").write_text("notebook")
+    write_papers_file(folder)
     (folder / "assumed.json").write_text(
         json.dumps(
             [

@@ -119,11 +119,11 @@ def _gathered(
         "left_out": sorted(found - set(shown)),
         "notebooks": notebooks,
         "other_notebooks": sorted(set(notebooks) - found - set(shown)),
-        "papers": papers,
         "reference": kept,
         "speed": read_speed(results, folder, problems),
         "studies": shown,
         "summary": summary_of(claims, headlines, shown),
+        "titles": {study: paper["title"] for study, paper in papers.items() if paper["title"]},
     }
 
 
