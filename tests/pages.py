@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import csv
+import io
 import json
 from pathlib import Path
+
+from PIL import Image
 
 from fedrepro.report.claims import VERDICTS
 
@@ -26,6 +29,7 @@ PNG = base64.b64decode(
 )
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert("svg")</script></svg>'
 SHA = "ab" * 32
+CAPTION = "A sentence about what is drawn, and how. " * 4
 
 
 def write_rows(path: Path, columns: tuple[str, ...], rows: list[dict]) -> None:
@@ -36,11 +40,18 @@ def write_rows(path: Path, columns: tuple[str, ...], rows: list[dict]) -> None:
         writer.writerows(rows)
 
 
+def blank(width: int, height: int) -> bytes:
+    """A white png."""
+    file = io.BytesIO()
+    Image.new("L", (width, height), 255).save(file, "png")
+    return file.getvalue()
+
+
 def write_ledger(results: Path, rows: list[dict]) -> None:
     write_rows(results / "ledger.csv", LEDGER, [{"origin": "paper"} | row for row in rows])
 
 
-def write_artefact(results: Path, name: str, *, rows: int = 3, **info: object) -> None:
+def write_artefact(results: Path, name: str, *, rows: int = 3, png: bytes = PNG, **info: object) -> None:
     path = results / "artefacts" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     defaults = {
@@ -53,7 +64,7 @@ def write_artefact(results: Path, name: str, *, rows: int = 3, **info: object) -
     path.write_text(json.dumps(defaults | info), encoding="utf-8")
     lines = ["row,value", *(f"row {line},{line / 7!r}" for line in range(rows))]
     path.with_suffix(".csv").write_text("\n".join(lines), encoding="utf-8")
-    path.with_suffix(".png").write_bytes(PNG)
+    path.with_suffix(".png").write_bytes(png)
     path.with_suffix(".svg").write_text(SVG, encoding="utf-8")
 
 
@@ -107,6 +118,7 @@ def write_reference(folder: Path, results: Path, **changes: str) -> Path:
 def write_many(folder: Path, *, studies: int = 7, claims: int = 145, artefacts: int = 14) -> Path:
     """A results folder as large as all papers together: every study has headlines, claims with readings, pictures."""
     ledger, readings, headlines, papers = [], [], [], []
+    shapes = [blank(1120, 450), blank(1504, 900), blank(800, 600)]  # one row of panels, two rows, a single panel
     verdicts = list(VERDICTS)
     for at in range(studies):
         study = f"study{at}"
@@ -133,7 +145,9 @@ def write_many(folder: Path, *, studies: int = 7, claims: int = 145, artefacts: 
             headlines.append(headline | {"reason": "of 8 claims: 5 reproduced, 3 not reproduced"})
         for number in range(artefacts):
             kind = "table" if number % 3 == 2 else "figure"
-            write_artefact(folder, f"{study}/a{number}", kind=kind, rows=40, caption="A sentence about it. " * 8)
+            write_artefact(
+                folder, f"{study}/a{number}", kind=kind, rows=40, png=shapes[number // 3 % 3], caption=CAPTION
+            )
         paper = {"study": study, "title": f"A paper about {study}", "authors": ["Ann"], "venue": "Toys 2020"}
         papers.append(paper | {"link": f"https://example.org/{study}", "key_artefact": "a0", "data": []})
     write_rows(folder / "ledger.csv", LEDGER, ledger)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -230,11 +231,11 @@ def test_a_screen_reader_finds_its_way(opened, name):
     assert page.locator("nav a[aria-current=page]").inner_text() == PAGES[name]
     assert page.get_by_role("heading", level=1).count() == 1
     levels = page.eval_on_selector_all("main :is(h1, h2, h3, h4)", "all => all.map(h => Number(h.tagName[1]))")
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in pairwise(levels))
     for selector in ("table:not(:has(caption))", "main img:not([alt])", "a:not([href])"):
         assert page.locator(selector).count() == 0, selector
     nameless = "all => all.filter(e => !e.labels?.length && !e.getAttribute('aria-label') && !e.textContent.trim())"
-    assert page.eval_on_selector_all("a, button, input, select, summary", f"{nameless.strip()}") == []
+    assert page.eval_on_selector_all("a, button, input, select, summary", nameless) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -262,7 +263,7 @@ def test_dark_and_light(opened):
 
 def test_hostile_text_is_shown_as_text(opened):
     page = opened("claims").page
-    assert HOSTILE in page.locator("[id='other/spread'] td").first.inner_text()
+    assert HOSTILE in page.locator("[id='other/spread'] td").first.text_content()
     assert page.locator("main script, main b:has-text('&')").count() == 0
     page = opened("figures").page
     assert page.locator("[id='artefact/other/x&<b>y']").count() == 1

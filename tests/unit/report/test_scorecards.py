@@ -16,7 +16,7 @@ from fedrepro.report.agreement import relation_of_claims
 from fedrepro.report.claims import as_claim, factor_of
 from fedrepro.report.page import REFERENCE, build_report
 from fedrepro.report.papers import data_of, paper_of
-from fedrepro.report.scorecards import conclusion, deviations, further, strength
+from fedrepro.report.scorecards import conclusion, deviations, further, open_headlines, strength
 from tests.pages import write_ledger, write_reference, write_results
 
 
@@ -214,6 +214,12 @@ def test_a_conclusion_is_the_end_of_the_reason():
     assert conclusion(claim) == "outside 5 ± 1"
     claim = as_claim({"verdict": "not tested", "reason": "rounds 3 of 9, lr 1 of 2", "hint": "points to direction: x"})
     assert conclusion(claim) == "rounds 3 of 9 and 1 other setting; the smaller run points to direction"
+
+
+def test_a_next_step_is_shortened():
+    waits = as_claim({"verdict": "not tested", "next": "rounds 9 (has 3), lr 2 (has 1), width 4 (has 2), about 3 min"})
+    (found,) = open_headlines([{"verdict": "not tested", "claims": [waits]}])
+    assert (found["first"], found["cost"]) == ("rounds 9 (has 3) and 2 other settings, about 3 min", "about 3 min")
 
 
 def test_nothing_further_is_needed_where_all_is_decided():
