@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import csv
+import io
 import json
 from pathlib import Path
+
+from PIL import Image
 
 from fedrepro.report.claims import VERDICTS
 
@@ -26,6 +29,7 @@ PNG = base64.b64decode(
 )
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert("svg")</script></svg>'
 SHA = "ab" * 32
+CAPTION = "A sentence about what is drawn, and how. " * 4
 
 
 def write_rows(path: Path, columns: tuple[str, ...], rows: list[dict]) -> None:
@@ -36,11 +40,18 @@ def write_rows(path: Path, columns: tuple[str, ...], rows: list[dict]) -> None:
         writer.writerows(rows)
 
 
+def blank(width: int, height: int) -> bytes:
+    """A white png."""
+    file = io.BytesIO()
+    Image.new("L", (width, height), 255).save(file, "png")
+    return file.getvalue()
+
+
 def write_ledger(results: Path, rows: list[dict]) -> None:
     write_rows(results / "ledger.csv", LEDGER, [{"origin": "paper"} | row for row in rows])
 
 
-def write_artefact(results: Path, name: str, *, rows: int = 3, **info: object) -> None:
+def write_artefact(results: Path, name: str, *, rows: int = 3, png: bytes = PNG, **info: object) -> None:
     path = results / "artefacts" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     defaults = {
@@ -53,7 +64,7 @@ def write_artefact(results: Path, name: str, *, rows: int = 3, **info: object) -
     path.write_text(json.dumps(defaults | info), encoding="utf-8")
     lines = ["row,value", *(f"row {line},{line / 7!r}" for line in range(rows))]
     path.with_suffix(".csv").write_text("\n".join(lines), encoding="utf-8")
-    path.with_suffix(".png").write_bytes(PNG)
+    path.with_suffix(".png").write_bytes(png)
     path.with_suffix(".svg").write_text(SVG, encoding="utf-8")
 
 
@@ -76,6 +87,74 @@ def write_manifest(results: Path, path: str, **entries: object) -> None:
     }
     manifest |= {"machine": {"cpu": "Tiny CPU", "cores": 2, "memory_gb": 8, "system": "Linux"}}
     target.write_text(json.dumps(manifest | entries), encoding="utf-8")
+
+
+def write_papers_file(folder: Path) -> None:
+    """studies.json: one paper with everything, one that is hostile."""
+    data = [{"name": "digits", "title": "Digits", "megabytes": 31.4, "manual": False}]
+    data += [{"name": "letters", "title": "Letters", "megabytes": 0, "manual": True}]
+    toy = {"study": "toy", "title": "Toys that agree", "authors": ["Ann", "Bo"], "venue": "Toys 2020", "main": "first"}
+    toy |= {"link": "https://example.org/toys", "key_artefact": "fig3", "data": data}
+    other = {"study": "other", "title": HOSTILE, "authors": [HOSTILE], "venue": HOSTILE, "link": "javascript:alert(1)"}
+    (folder / "studies.json").write_text(json.dumps([toy, other | {"data": data}]))
+
+
+def write_reference(folder: Path, results: Path, **changes: str) -> Path:
+    """A reference with the verdicts of `results`, except claims whose id is in `changes`: their new verdicts. Headlines
+    named `headline_<name>` likewise. All of it at paper scale."""
+    for name, key in (("ledger", "claim"), ("headlines", "headline")):
+        with (results / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        for row in rows:
+            if "scale" in row:
+                row["scale"] = "paper"
+            own = row[key].rpartition("/")[2]
+            row["verdict"] = changes.get(own if key == "claim" else f"headline_{own}", row["verdict"])
+        write_rows(folder / f"{name}.csv", tuple(rows[0]), rows)
+    write_manifest(folder, "runs/toy/line/toy/0.json", seconds=7500.0)
+    return folder
+
+
+def write_many(folder: Path, *, studies: int = 7, claims: int = 145, artefacts: int = 14) -> Path:
+    """A results folder as large as all papers together: every study has headlines, claims with readings, pictures."""
+    ledger, readings, headlines, papers = [], [], [], []
+    shapes = [blank(1120, 450), blank(1504, 900), blank(800, 600)]  # one row of panels, two rows, a single panel
+    verdicts = list(VERDICTS)
+    for at in range(studies):
+        study = f"study{at}"
+        for number in range(claims):
+            row = {
+                "claim": f"{study}/c{number}",
+                "study": study,
+                "origin": "paper",
+                "source": "Fig. 3",
+                "kind": "value",
+            }
+            row |= {"statement": f"In case {number} the error of the method is the printed one.", "ours": "0.31 ± 0.1"}
+            row |= {"paper_says": "0.25 ± 0.01 (30 runs)", "our_test": "error of method within 0.25 ± 10 %"}
+            row |= {"ci_low": "0.29", "ci_high": "0.33", "p": "0.001", "verdict": verdicts[number % 6], "seeds": "30"}
+            row |= {"reason": "mean 0.31, 95 % interval 0.29 to 0.33 over 30 seeds: outside 0.25 ± 0.025"}
+            row |= {"evidence": "published settings", "data": "real", "scale": "paper", "reading": ""}
+            ledger.append(row)
+            readings += [row | {"reading": "training range"}] * (number % 3)
+        for number in range(8):
+            named = " ".join(f"c{n}" for n in range(8 * number, 8 * number + 8))
+            headline = {"headline": f"h{number}", "study": study, "main": number == 0, "place": "Abstract"}
+            headline |= {"quote": "the proposed algorithm is better than the others", "says": "It is better."}
+            headline |= {"rule": "most", "claims": named, "n": 8, "verdict": verdicts[number % 6]}
+            headlines.append(headline | {"reason": "of 8 claims: 5 reproduced, 3 not reproduced"})
+        for number in range(artefacts):
+            kind = "table" if number % 3 == 2 else "figure"
+            write_artefact(
+                folder, f"{study}/a{number}", kind=kind, rows=40, png=shapes[number // 3 % 3], caption=CAPTION
+            )
+        paper = {"study": study, "title": f"A paper about {study}", "authors": ["Ann"], "venue": "Toys 2020"}
+        papers.append(paper | {"link": f"https://example.org/{study}", "key_artefact": "a0", "data": []})
+    write_rows(folder / "ledger.csv", LEDGER, ledger)
+    write_rows(folder / "readings.csv", LEDGER, readings)
+    write_rows(folder / "headlines.csv", HEADLINES, headlines)
+    (folder / "studies.json").write_text(json.dumps(papers))
+    return folder
 
 
 def write_results(folder: Path) -> Path:
@@ -132,6 +211,7 @@ def write_results(folder: Path) -> Path:
     write_manifest(folder, "runs/toy/line/toy/0.json", diverged=[{"setting": "gamma=0.5", "seed": 1, "round": 17}])
     (folder / "notebooks").mkdir()
     (folder / "notebooks" / "toy.html").write_text("notebook")
+    write_papers_file(folder)
     (folder / "assumed.json").write_text(
         json.dumps(
             [

@@ -141,7 +141,7 @@ def test_the_notebook_is_executed(run):
 
 
 def test_the_report_names_every_artefact_and_every_verdict(run):
-    page = html.unescape((run.results / "report" / "index.html").read_text())
+    page = "".join(html.unescape(path.read_text()) for path in sorted((run.results / "report").glob("*.html")))
     ledger = pd.read_csv(run.results / "ledger.csv")
     about = [read_json(run.results / "artefacts" / "toy" / f"{a}.json") for a in ARTEFACTS]
     assert all(a["title"] in page for a in about)

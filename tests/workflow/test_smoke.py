@@ -29,5 +29,5 @@ def test_every_study_runs_and_every_claim_is_judged(smoke_run):
     ledger = pd.read_csv(checkout.results / "ledger.csv")
     assert sorted(ledger["claim"]) == sorted(claims)
     assert not ledger["reason"].str.contains("must say which|has no value|no table", regex=True).any()
-    page = (checkout.results / "report" / "index.html").read_text()
+    page = (checkout.results / "report" / "figures.html").read_text()
     assert all(artefact in page for artefact in artefacts)

@@ -155,8 +155,18 @@ def open_headlines(headlines: Iterable[Headline]) -> list[dict[str, Any]]:
             seconds = [seconds_in(claim["next"]) for claim in waiting]
             known = [value for value in seconds if math.isfinite(value)]
             cost = told(sum(known)) if known else ""
-            found.append({"headline": headline, "claims": waiting, "cost": cost, "unknown": len(seconds) - len(known)})
+            found.append(
+                {"headline": headline, "claims": waiting, "cost": cost, "first": _shortened(waiting[0]["next"])}
+            )
     return found
+
+
+def _shortened(step: str) -> str:
+    """A next step with the first of the settings that it changes, and its time."""
+    first, *others = step.split(", ")
+    time = others.pop() if others and others[-1].startswith("about ") else ""
+    more = f"and {_many(len(others), 'other setting')}" if others else ""
+    return ", ".join(filter(None, [" ".join(filter(None, [first, more])), time]))
 
 
 def flips(claims: Iterable[Claim]) -> list[tuple[str, int]]:

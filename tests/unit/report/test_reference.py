@@ -13,6 +13,7 @@ from PIL import Image
 from fedrepro.core.checksums import wrong
 from fedrepro.errors import UserError
 from fedrepro.report import reference
+from fedrepro.report.page import PAGES
 from tests.configs import write_config, write_study
 from tests.pages import HEADLINES, LEDGER, NUMBERS, write_rows
 
@@ -100,12 +101,13 @@ def test_kept_are_verdicts_artefacts_manifests_and_no_large_file(kept, results):
         "numbers/toy.csv",
         "readings.csv",
         "readings/toy.csv",
-        "report/index.html",
+        "studies.json",
+        *(f"report/{page}.html" for page in PAGES),
         f"runs/toy/line/fedavg/{SHARD}.json",
     }
     for name in ("ledger.csv", "readings.csv", "headlines.csv"):
         assert (kept / name).read_text() == (results / name).read_text()
-    assert "toy/a" in (kept / "report" / "index.html").read_text()
+    assert "toy/a" in (kept / "report" / "claims.html").read_text()
     assert reference.scales(kept) == {"toy": "demo"}
     assert list(wrong(kept)) == []
 
@@ -199,7 +201,7 @@ def test_the_last_bench_takes_the_place_of_an_older_one_and_is_on_the_page(kept,
     (kept / "bench" / "older.csv").touch()
     reference.keep_bench(bench, kept, tmp_path / "config")
     assert [path.name for path in (kept / "bench").iterdir()] == ["engine.csv"]
-    assert "27.34" in (kept / "report" / "index.html").read_text()
+    assert "27.34" in (kept / "report" / "speed.html").read_text()
 
 
 def test_without_a_run_there_is_nothing_to_check(kept, tmp_path):

@@ -14,7 +14,7 @@ from fedrepro.core import parts
 from fedrepro.core.metrics import MetricLog
 from fedrepro.data.dataset import Dataset, Split, save
 from fedrepro.files import read_json, sha256, write_json
-from fedrepro.report import plotting
+from fedrepro.report import plotting, rendering
 from fedrepro.report.rendering import render_artefact
 
 SPEC = {
@@ -97,6 +97,8 @@ def test_picture_numbers_and_chain(toy, results):
         "artefact": "toy/fig1",
         "study": "toy",
         "title": "A figure",
+        "alt": "",
+        "stamp": "stand-in data",
         "caption": "What it shows.",
         "kind": "figure",
         "source": "Fig. 1",
@@ -174,6 +176,26 @@ def test_real_data_is_not_stamped(toy, results, monkeypatch):
     pd.read_parquet(table).assign(data="real").to_parquet(table)
     render(results)
     assert texts == []
+
+
+def test_a_figure_is_described_by_its_panels_axes_and_legends():
+    fig, axes = plotting.figure(1, 2)
+    for ax, title in zip(axes[0], ("MNIST", "$F$-MNIST"), strict=True):
+        ax.plot([1, 2], label="FedAvg")
+        ax.set(title=title, xlabel="round", ylabel="loss")
+    axes[0, 0].legend()
+    told = plotting.describe(fig)
+    assert told == "2 panels: MNIST; F-MNIST. Across: round. Up: loss. Drawn: FedAvg."
+
+
+def test_samples_of_a_stand_in_count_as_its_data(toy, results, monkeypatch):
+    frame = pd.DataFrame({"x0": [1.0]})
+    frame.attrs["data"] = "standin"
+    monkeypatch.setattr(rendering, "_samples", lambda path: frame)
+    about = render(
+        results, {**SPEC, "experiments": [], "data": ["line"]}, samples=[results / "tables/toy/line.parquet"]
+    )
+    assert (about["data"], about["stamp"]) == (["standin"], "stand-in data")
 
 
 def test_the_stamp_is_in_the_picture():

@@ -186,7 +186,14 @@ def test_code_is_an_input_of_what_runs_on_it(config):
     assert names(made.measures_code("toy")) >= {"evidence/tables.py"}  # it has no measures of its own
     assert "evidence/ledger.py" in names(made.ledger_code)
     assert "report/notebook.py" in names(made.notebook_code)
-    page = {"report/page.py", "report/page.html.j2", "report/page.css", "evidence/assumptions.py"}
+    page = {
+        "report/page.py",
+        "report/page_index.html.j2",
+        "report/part_base.html.j2",
+        "report/page.js",
+        "report/page.css",
+        "evidence/assumptions.py",
+    }
     assert page <= names(made.report_code)
 
 
