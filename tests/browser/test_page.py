@@ -184,7 +184,7 @@ def test_hostile_text_is_shown_as_text(seen):
 def test_a_picture_can_be_downloaded(seen, tmp_path):
     with seen.page.expect_download() as waiting:
         seen.page.click("a[download='toy_fig3.svg']")
-    assert Path(waiting.value.path()).read_text() == SVG
+    assert Path(waiting.value.path()).read_text(encoding="utf-8") == SVG
     with seen.page.expect_download() as waiting:
         seen.page.click("a[download='toy_fig3.png']")
     assert base64.b64encode(Path(waiting.value.path()).read_bytes()).startswith(b"iVBORw0KGgo")

@@ -12,7 +12,6 @@ from nbconvert import HTMLExporter
 
 from fedrepro.files import write_atomically
 
-
 POLICY = (
     '<meta http-equiv="Content-Security-Policy" '
     "content=\"default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'\">"
