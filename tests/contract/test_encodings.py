@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from fedrepro.files import ROOT
 
 TEXT = ("read_text", "write_text", "open")
-NOT_TEXT = ("os", "tarfile", "gzip", "opened", "Image")  # they open bytes
+NOT_TEXT = ("os", "tarfile", "gzip", "opened", "Image", "webbrowser")  # no text files
 
 
 def without_encoding(tree: ast.AST) -> Iterator[int]:
