@@ -40,5 +40,5 @@ def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch):
 
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr("pathlib.Path.home", no_home)
-    with pytest.raises(UserError, match="the user has no home folder.*: set XDG_CACHE_HOME"):
+    with pytest.raises(UserError, match=r"the user has no home folder.*: set XDG_CACHE_HOME"):
         cache_folder()
