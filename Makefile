@@ -1,6 +1,6 @@
 # fedrepro: `make` lists the commands. Each is a thin wrapper of snakemake, which can also be called directly.
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint format plan data report check-reference bench lock sbom audit clean
+.PHONY: help setup reproduce test test-slow lint format plan data report check-reference bench lock sbom audit clean
 .SUFFIXES:
 
 SCALE ?= demo
@@ -10,19 +10,33 @@ PROFILE ?= local
 CORES ?=
 DEVICE ?=
 # GPUs of this machine: one training job per GPU at a time (on a cluster the scheduler assigns them)
-GPUS ?= $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+GPUS ?=
+ifeq ($(value GPUS),)
+GPUS := $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+endif
 ARGS ?=
-export SERVICE
+SERVICE ?= pypi
 
+# Values are text: neither make nor the shell runs anything in them. Only line breaks cannot be quoted in a recipe.
+define NEWLINE
+
+
+endef
+VARIABLES := SCALE ONLY DATA_DIR PROFILE CORES DEVICE GPUS ARGS SERVICE
+$(foreach name,$(VARIABLES),$(eval override $(name) := $$(value $(name)))\
+	$(if $(findstring $(NEWLINE),$($(name))),$(error $(name): a line break is not possible in it)))
 quote = '$(subst ','\'',$(1))'
+WORDS = $(foreach word,$(ARGS),$(call quote,$(word)))
+RESULTS = results/$(SCALE)
 STAMP := .venv/.ready-$(shell cat envs/requirements.lock pyproject.toml envs/setup.sh envs/install.sh | cksum | tr ' ' '-')
 BENCH_STAMP := .venv-bench/.ready-$(shell cat envs/requirements.lock envs/bench.sh envs/bench.txt | cksum | tr ' ' '-')
 BIN := .venv/bin
-CONFIG = $(strip scale=$(call quote,$(SCALE)) $(if $(ONLY),only=$(call quote,$(ONLY))) \
-	$(if $(DATA_DIR),data_dir=$(call quote,$(DATA_DIR))) $(if $(DEVICE),device=$(call quote,$(DEVICE))))
-SNAKEMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --profile workflow/profiles/$(PROFILE) \
-	$(if $(CORES),--cores $(CORES)) $(if $(filter local,$(PROFILE)),$(if $(filter-out 0,$(GPUS)),--resources gpu=$(GPUS))) \
-	--config $(CONFIG)
+LOCAL = $(filter local,$(PROFILE))
+CONFIG = scale=$(call quote,$(SCALE)) $(if $(ONLY),only=$(call quote,$(ONLY))) \
+	$(if $(DATA_DIR),data_dir=$(call quote,$(DATA_DIR))) $(if $(DEVICE),device=$(call quote,$(DEVICE)))
+SNAKEMAKE = PATH=$(call quote,$(CURDIR)/$(BIN)):"$$PATH" $(BIN)/snakemake \
+	--profile $(call quote,workflow/profiles/$(PROFILE)) $(if $(CORES),--cores $(call quote,$(CORES))) \
+	$(if $(LOCAL),$(if $(filter-out 0,$(GPUS)),--resources gpu=$(call quote,$(GPUS)))) --config $(CONFIG)
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -35,11 +49,14 @@ $(STAMP): envs/requirements.lock pyproject.toml envs/setup.sh envs/install.sh
 setup: $(STAMP) ## create .venv with the exact versions of envs/requirements.lock (every other command does this first)
 
 reproduce: $(STAMP) ## run every study and build the report
-	@$(if $(filter local,$(PROFILE)),FEDREPRO_WARM=$${FEDREPRO_WARM:-early}) $(SNAKEMAKE) $(ARGS) -- all
-	@echo "report: $(CURDIR)/results/$(SCALE)/report/index.html"
+	@$(if $(LOCAL),FEDREPRO_WARM="$${FEDREPRO_WARM:-early}") $(SNAKEMAKE) $(WORDS) -- all
+	@printf 'report: %s\n' $(call quote,$(CURDIR)/$(RESULTS)/report/index.html)
 
 test: $(STAMP) lint ## run lint, unit and contract tests, and the smoke workflow
-	@$(BIN)/python -m pytest -n $${PYTEST_WORKERS:-2} --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -n "$${PYTEST_WORKERS:-2}" --dist worksteal $(WORDS)
+
+test-slow: $(STAMP) ## run the tests with many repetitions: mutations of config files, kills, a real slurm
+	@$(BIN)/python -m pytest -m slow $(WORDS)
 
 lint: $(STAMP) ## check style, types, import layers, workflow files, and that notebooks have no outputs
 	@$(BIN)/ruff check --quiet .
@@ -58,23 +75,23 @@ plan: $(STAMP) ## show jobs, gradient steps, and estimates of time, GPU-hours an
 	@$(BIN)/fedrepro plan $(CONFIG)
 
 data: $(STAMP) ## fetch and verify the real data sets (ONLY="mnist cifar10") into DATA_DIR, or into the cache
-	@$(BIN)/python -m fedrepro.data.fetch $(if $(DATA_DIR),--to $(call quote,$(DATA_DIR))) $(ARGS) -- $(call quote,$(ONLY))
+	@$(BIN)/python -m fedrepro.data.fetch $(if $(DATA_DIR),--to $(call quote,$(DATA_DIR))) $(WORDS) -- $(call quote,$(ONLY))
 
 report: $(STAMP) ## rebuild the report from the existing results
-	@$(SNAKEMAKE) --forcerun build_report $(ARGS) -- all
+	@$(SNAKEMAKE) --forcerun build_report $(WORDS) -- all
 
 check-reference: $(STAMP) ## compare the results of a fresh run (of SCALE) with results/reference
-	@$(BIN)/fedrepro reference check $(call quote,results/$(SCALE))
+	@$(BIN)/fedrepro reference check $(call quote,$(RESULTS))
 
 $(BENCH_STAMP): $(STAMP) envs/bench.sh envs/bench.txt
 	@sh envs/bench.sh $@
 
 bench: $(BENCH_STAMP) ## benchmark the engine against pfl, Flower and bare PyTorch, its strategies, growth, study parts, data, and the last run of SCALE; into results/bench
-	@.venv-bench/bin/python -m fedrepro.bench $(ARGS)
+	@.venv-bench/bin/python -m fedrepro.bench $(WORDS)
 	@$(BIN)/python -m fedrepro.bench.strategies
 	@$(BIN)/python -m fedrepro.bench.growth
 	@$(BIN)/python -m fedrepro.bench.studies
-	@[ ! -d results/$(SCALE)/benchmarks ] || $(BIN)/python -m fedrepro.bench.workflow results/$(SCALE)
+	@[ ! -d $(call quote,$(RESULTS)/benchmarks) ] || $(BIN)/python -m fedrepro.bench.workflow $(call quote,$(RESULTS))
 	@$(BIN)/python -m fedrepro.bench.data $(if $(DATA_DIR),$(call quote,$(DATA_DIR)))
 
 lock: $(STAMP) ## resolve pyproject.toml into envs/requirements.lock again (needs uv)
@@ -87,7 +104,7 @@ sbom: $(STAMP) ## write a software bill of materials of the lock, with licences:
 	@sed -n 's/.*"value": "\(.* of .* packages\)".*/bill of materials: results\/sbom.cdx.json, licences of \1/p' results/sbom.cdx.json
 
 audit: $(STAMP) ## look up the packages of the lock in a database of known vulnerabilities (SERVICE=pypi|osv)
-	@sh envs/audit.sh
+	@sh envs/audit.sh $(call quote,$(SERVICE))
 
 clean: ## remove results (not results/reference) and snakemake's records; keep .venv
 	@find results -mindepth 1 -maxdepth 1 ! -name reference ! -name .gitkeep -exec rm -rf {} +

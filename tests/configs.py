@@ -84,7 +84,7 @@ def write_study(config: Path, name: str) -> Path:
 
 def write_yaml(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content, sort_keys=False))
+    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 
 def experiment(changes: dict[str, Any] | None = None, scale: str = "smoke", name: str = "line") -> Experiment:

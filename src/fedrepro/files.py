@@ -41,9 +41,20 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         os.umask(mask := os.umask(0))  # the umask can be read only by setting it
         os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
+        _sync_folder(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Keep the folder's names, too, over a power failure; file systems that cannot sync a folder keep them anyway."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def check_writable(folder: Path) -> None:
@@ -66,7 +77,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    return json.loads(Path(path).read_text())
+    return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
 def check_own(path: Path, found: str) -> None:

@@ -122,7 +122,7 @@ def _ends(logs: Iterable[object]) -> list[str]:
     """The last lines of each existing log, and its path."""
     lines = []
     for path in (path for path in map(Path, map(str, logs)) if path.exists()):
-        lines += [f"  {text}" for text in path.read_text(errors="replace").splitlines()[-LOG_LINES:]]
+        lines += [f"  {text}" for text in path.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]]
         lines.append(f"  log: {path}")
     return lines
 

@@ -84,7 +84,7 @@ class Estimate:
         """The plan's costs of the training jobs without results, once they are there."""
         if self.plan is None or not self.plan.is_file():
             return
-        costs = json.loads(self.plan.read_text())
+        costs = json.loads(self.plan.read_text(encoding="utf-8"))
         there = {name for name in costs if (self.plan.parent / "runs" / f"{name}.json").is_file()} - self._begun
         waiting = [name for name in costs if name not in there] or list(costs)  # all are there: they are made again
         for name, job in self._uncosted.items():

@@ -34,7 +34,7 @@ def given(call: ast.Call, keyword: str):
 def offences(path: Path) -> list[str]:
     found = []
     relative = str(path.relative_to(ROOT))
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import | ast.ImportFrom):
             modules = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
             found += [m for m in modules if relative not in MODULES.get(m.split(".")[0], {relative})]

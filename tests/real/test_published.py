@@ -95,7 +95,7 @@ ROWS = [
     pytest.param(name, row, id=f"{name}/{row['id']}")
     for name, study in sorted(STUDIES.items())
     for path in study.files("published.csv")
-    for row in csv.DictReader(Path(path).read_text().splitlines())
+    for row in csv.DictReader(Path(path).read_text(encoding="utf-8").splitlines())
     if row["read"] in ("text", "table")
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import subprocess
 import sys
 
@@ -130,3 +131,18 @@ def test_a_yaml_file_that_cannot_be_read_is_named(tmp_path):
     assert f"{tmp_path}: is a folder, not a file" in message(read_yaml, tmp_path)
     (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
     assert "latin.yaml: cannot be read" in message(read_yaml, tmp_path / "latin.yaml")
+
+
+def test_a_renamed_file_outlasts_a_power_failure(tmp_path, monkeypatch):
+    """The file is synced before the rename, its folder after it."""
+    done: list[str] = []
+    replace, sync = os.replace, os.fsync
+
+    def record_sync(handle: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(os, "replace", lambda *paths: (done.append("rename"), replace(*paths)))
+    write_atomically(tmp_path / "a", "x")
+    assert done == ["file", "rename", "folder"]

@@ -65,7 +65,7 @@ class Checkout:
         return set(listed) - {*targets, "all"}
 
     def append(self, path: str, text: str) -> None:
-        with open(self.folder / path, "a") as file:
+        with open(self.folder / path, "a", encoding="utf-8") as file:
             file.write(text)
 
     def rewrite(self, path: str, change) -> None:
@@ -157,14 +157,14 @@ def rename(folder: Path, old: str, new: str) -> None:
 
 def keep_shown(notebook: Path) -> None:
     """Leave out the lines that show artefacts which the small config does not have."""
-    content = json.loads(notebook.read_text())
+    content = json.loads(notebook.read_text(encoding="utf-8"))
     for cell in content["cells"]:
         cell["source"] = [
             line
             for line in cell["source"]
             if not (shown := re.search(r'\.show\("(\w+)"\)', line)) or shown[1] in ARTEFACTS
         ]
-    notebook.write_text(json.dumps(content))
+    notebook.write_text(json.dumps(content), encoding="utf-8")
 
 
 def once(

@@ -62,7 +62,7 @@ def test_there_is_one_script_per_rule():
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.name)
 def test_a_script_is_a_main_and_the_unpacking(path: Path):
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 60
     docstring, *body = ast.parse(text).body
     assert ast.get_docstring(ast.Module([docstring], [])).startswith(f"Rule {path.stem}: ")

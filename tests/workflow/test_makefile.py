@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -33,9 +34,10 @@ def make(tmp_path):
     (tmp_path / "ready").touch()
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
 
-    def run(*arguments: str) -> str:
+    def run(*arguments: str, folder: Path = tmp_path, **more: str) -> str:
         command = ["make", "--no-print-directory", "STAMP=ready", "GPUS=0", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+        environ = {**environment, **more}
+        done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -48,9 +50,9 @@ def called(folder) -> list[str]:
 
 def test_make_alone_lists_the_commands(make):
     listed = make()
-    declared = re.findall(r"(?m)^([a-z]+):.*## ", (ROOT / "Makefile").read_text())
+    declared = re.findall(r"(?m)^([a-z-]+):.*## ", (ROOT / "Makefile").read_text())
     assert {"reproduce", "test", "plan", "report", "bench", "clean"} <= set(declared)
-    assert re.findall(r"(?m)^  make ([a-z]+) +\S", listed) == declared
+    assert re.findall(r"(?m)^  make ([a-z-]+) +\S", listed) == declared
     assert all(name in listed for name in ("SCALE", "ONLY", "DATA_DIR", "PROFILE"))
 
 
@@ -77,11 +79,74 @@ def test_as_many_training_jobs_as_gpus_on_this_machine_and_as_the_scheduler_says
     assert called(tmp_path) == ["--profile", "workflow/profiles/slurm", "--config", "scale=demo", "--", "all"]
 
 
-@pytest.mark.parametrize("only", ["toy'; touch broken; echo '", 'toy"; touch broken; "', "`touch broken`", "a & b | c"])
-def test_quotes_and_semicolons_stay_text(make, tmp_path, only):
-    dry = make("-n", "reproduce", f"ONLY={only}")
+HOSTILE = [
+    *("x'; touch broken; echo '", 'x"; touch broken; "', "`touch broken`", "a & touch broken", "a; touch broken #"),
+    *("$(touch broken)", "$(shell touch broken)", "${shell touch broken}", "$$(touch broken)", "a|touch broken"),
+]
+#: variable → the argument of snakemake that holds its value
+HELD = {
+    "SCALE": "scale={}",
+    "ONLY": "only={}",
+    "DATA_DIR": "data_dir={}",
+    "DEVICE": "device={}",
+    "PROFILE": "workflow/profiles/{}",
+    "CORES": "{}",
+    "GPUS": "gpu={}",
+}
+
+
+def test_every_variable_is_tried():
+    declared = re.findall(r"(?m)^([A-Z_]+) \?=", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert set(declared) == {*HELD, "ARGS", "SERVICE"}
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize("name", HELD)
+def test_a_value_is_text(make, tmp_path, name, value):
+    dry = make("-n", "reproduce", f"{name}={value}")
     assert "--config" in dry
     assert not (tmp_path / "called.json").exists()
-    make("reproduce", f"ONLY={only}")
-    assert f"only={only}" in called(tmp_path)
+    make("reproduce", f"{name}={value}")
+    assert HELD[name].format(value) in called(tmp_path)
+    make("report", **{name: value} if name != "GPUS" else {})  # the same from the environment
     assert not (tmp_path / "broken").exists()
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_further_arguments_are_words(make, tmp_path, value):
+    make("reproduce", f"ARGS=--dry-run {value}")
+    given = called(tmp_path)
+    assert given[given.index("--dry-run") : -2] == ["--dry-run", *value.split()]
+    assert not (tmp_path / "broken").exists()
+
+
+@pytest.mark.parametrize("target", ["data", "plan", "check-reference", "test", "test-slow", "bench", "audit"])
+def test_no_target_runs_a_value(make, tmp_path, target):
+    """Of the targets that do not call snakemake: what make would run, given to a shell that only records."""
+    given = [f"{name}={value}" for name in (*HELD, "ARGS", "SERVICE") for value in ["x'; touch broken; echo '"]]
+    (tmp_path / "shell").write_text('#!/bin/sh\nexec sh -n -c "$2"\n')
+    (tmp_path / "shell").chmod(0o755)
+    told = make(f"SHELL={tmp_path}/shell", "BENCH_STAMP=ready", "-o", "lint", target, *given)
+    assert "touch" not in told
+    lines = make("-n", "BENCH_STAMP=ready", "-o", "lint", target, *given)
+    assert "; touch broken; " not in re.sub(r"'(?:[^']|'\\'')*'", "quoted", lines)
+    assert not (tmp_path / "broken").exists()
+
+
+@pytest.mark.parametrize("name", [*HELD, "ARGS", "SERVICE"])
+def test_a_line_break_is_refused(make, tmp_path, name):
+    with pytest.raises(AssertionError, match=f"{name}: a line break is not possible in it"):
+        make("reproduce", f"{name}=x'\ntouch broken\n'")
+    assert not (tmp_path / "broken").exists()
+
+
+def test_the_folders_own_name_is_text(make, tmp_path):
+    """`make` lies in a folder whose name would run a command."""
+    nasty = tmp_path / "a`touch broken`\"'; touch broken; '"
+    nasty.mkdir()
+    for path in list(tmp_path.iterdir()):
+        if path != nasty:
+            path.rename(nasty / path.name)
+    said = make("reproduce", folder=nasty)
+    assert said == f"report: {nasty}/results/demo/report/index.html\n"
+    assert not (nasty / "broken").exists()

@@ -72,7 +72,7 @@ def memory(clients: int) -> float:
 
     def resident() -> int:
         gc.collect()
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+        return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * 4096
 
     before, run = resident(), softmax_round(clients, 10)
     for t in range(10):

@@ -31,7 +31,7 @@ def licence(name: str, version: str) -> str:
         text = "; ".join(c.rpartition(" :: ")[2] for c in classifiers)
     files = (file for file in package.files or [] if re.match(r"(LICEN[CS]E|COPYING)", file.name, re.IGNORECASE))
     if not text and (file := next(files, None)):
-        text = next(filter(None, map(str.strip, file.read_text().splitlines())), "")[:100]
+        text = next(filter(None, map(str.strip, file.read_text(encoding="utf-8").splitlines())), "")[:100]
     return text
 
 

@@ -1,6 +1,7 @@
 """The `fedrepro` command: find the commands by their files, parse, print. Wrong input is one line."""
 
 import argparse
+import io
 import json
 import os
 import re
@@ -66,6 +67,8 @@ def as_json(command: Command) -> Callable[[argparse.Namespace], Iterator[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for § and γ
     known = names()
     try:
         if arguments and not arguments[0].startswith("-"):  # the others need not be imported

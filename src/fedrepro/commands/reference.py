@@ -52,7 +52,7 @@ def _write_readme() -> Iterator[str]:
 
     readme = ROOT / "README.md"
     ledger, headlines = (reference.read_texts(reference.REFERENCE / f"{name}.csv") for name in ("ledger", "headlines"))
-    write_atomically(readme, with_summary(readme.read_text(), summary(ledger, headlines)))
+    write_atomically(readme, with_summary(readme.read_text(encoding="utf-8"), summary(ledger, headlines)))
     yield f"results/reference: {reference.size() / 1e6:.1f} MB"
 
 

@@ -74,7 +74,7 @@ def _training_state(results: Path, job: str) -> tuple[str, list[str]]:
     log = results / "logs" / "train_algorithm" / f"{job}.log"
     if not log.is_file():
         return "waiting", []
-    lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
     if lines and (lines[-1].startswith("error: ") or lines[-1].endswith(".log)")):
         return "failed", lines
     return "running" if time.time() - log.stat().st_mtime < ALIVE else "stopped", lines[-1:]

@@ -130,7 +130,7 @@ def one_of(default: str, *valid: str) -> Any:
     return limited(default, lambda value: value in valid, f"one of {', '.join(valid)}")
 
 
-_hints = cache(get_type_hints)
+_hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
 
 
 @dataclass(frozen=True)

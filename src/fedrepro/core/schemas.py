@@ -41,7 +41,7 @@ def _is_huge(value: Any) -> bool:
 
 @cache
 def schema(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+    found: dict[str, Any] = json.loads((SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"))
     return found
 
 

@@ -79,7 +79,7 @@ def load_studies(config: Path) -> dict[str, Study]:
     """Name → study, in the order of display: those of a config folder and those outside."""
     found = []
     described = {name: folder / "study.yaml" for name, folder in study_folders(config).items()}
-    for name, path in ((name, path) for name, path in described.items() if path.is_file()):
+    for name, path in ((name, path) for name, path in described.items() if is_regular(path)):
         check_name(path, name)
         raw = read_yaml(path)
         validate(raw, "study", path)

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from IPython.display import HTML, Image, Markdown, display
+from IPython.display import HTML, Image, display
 
 from fedrepro.core.checksums import check
 from fedrepro.core.study import study_folders
@@ -50,12 +51,13 @@ class Study:
         """An artefact's picture (or table) with its title and caption."""
         base = self.results / "artefacts" / self.name / artefact
         about = read_json(check(base.with_suffix(".json")))
-        display(Markdown(f"**{about['title']}** ({about['source']}; data: {', '.join(about['data']) or 'none'})"))
+        data = ", ".join(about["data"]) or "none"
+        _html("<p><strong>{}</strong> ({}; data: {})</p>", about["title"], about["source"], data)
         if about["kind"] == "figure":
             display(Image(str(check(base.with_suffix(".png")))))
         else:
             display(pd.read_csv(check(base.with_suffix(".csv"))))
-        display(Markdown(about["caption"]))
+        _html("<p>{}</p>", about["caption"])
 
     def headlines(self) -> None:
         """What the paper wants believed, in its words, each with its verdict and why."""
@@ -207,6 +209,11 @@ def _headlines(headlines: pd.DataFrame) -> None:
 
 def _manifests(results: Path, study: str) -> list[dict[str, Any]]:
     return [read_json(check(path)) for path in sorted((results / "runs" / study).rglob("*.json"))]
+
+
+def _html(form: str, *texts: str) -> None:
+    """Show texts of a config file, which are text in html, whatever they contain."""
+    display(HTML(form.format(*map(escape, texts))))
 
 
 def _prose(table: pd.DataFrame) -> None:

@@ -68,7 +68,7 @@ def check_all(experiments: Iterable[Experiment]) -> None:
             for method in e.methods(algorithm):
                 _check_usable(e, f"{where}.method" if method != algorithm else where, "algorithms", method)
             for setting, run in e.runs(algorithm).items():
-                make = parts.algorithm(run.method)
+                make: Any = parts.algorithm(run.method)  # a class: mypy takes its hash for that of its objects
                 validate(run.hyper, parameter_schema(make, skip=0), e.path, where)
                 try:
                     make.from_config(run.hyper)

@@ -92,7 +92,7 @@ def _written(node: object) -> Iterator[str]:
 
 @cache
 def _tree(module: str) -> ast.Module:
-    return ast.parse(_file(module).read_text())
+    return ast.parse(_file(module).read_text(encoding="utf-8"))
 
 
 def _name(module: str) -> str:

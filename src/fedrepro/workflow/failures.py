@@ -68,4 +68,4 @@ def _message(job: Any) -> str:
 
 
 def _end_of(log: Path) -> list[str]:
-    return log.read_text(errors="replace").splitlines()[-LOG_LINES:] if log.exists() else []
+    return log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:] if log.exists() else []

@@ -36,7 +36,7 @@ def job(snakemake: Any, *also: str) -> Iterator[None]:
 def logged(path: str) -> Iterator[None]:
     """Send all output, also of libraries, to the log. An error goes to the log and, in one line, to the terminal."""
     terminal = os.dup(2)
-    with open(path, "w", buffering=1) as log:
+    with open(path, "w", encoding="utf-8", buffering=1) as log:
         sys.stdout.flush()
         sys.stderr.flush()
         os.dup2(log.fileno(), 1)

@@ -1,6 +1,7 @@
 """Notebooks, executed by papermill and also saved as html."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,11 @@ import papermill
 from nbconvert import HTMLExporter
 
 from fedrepro.files import write_atomically
+
+POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'\">"
+)
 
 
 def execute_notebook(notebook: Path, executed: Path, page: Path, failed: Path) -> None:
@@ -28,4 +34,12 @@ def execute_notebook(notebook: Path, executed: Path, page: Path, failed: Path) -
     make: Any = HTMLExporter  # neither nbconvert nor nbformat is typed
     read: Any = nbformat.read
     exporter = make(exclude_input_prompt=True, exclude_output_prompt=True)
-    write_atomically(page, exporter.from_notebook_node(read(executed, as_version=4))[0])
+    write_atomically(page, alone(exporter.from_notebook_node(read(executed, as_version=4))[0]))
+
+
+def alone(page: str) -> str:
+    """The page without anything from elsewhere: no scripts (nbconvert's load libraries for formulas, diagrams and
+    widgets, none of which the notebooks have), no comments in styles, and a policy by which a browser loads nothing."""
+    page = re.sub(r"(?is)<script\b.*?</script\s*>", "", page)
+    page = re.sub(r"(?is)<style\b.*?</style\s*>", lambda style: re.sub(r"(?s)/\*.*?\*/", "", style[0]), page)
+    return page.replace("<head>", f"<head>{POLICY}", 1)

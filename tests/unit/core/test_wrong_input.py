@@ -143,7 +143,7 @@ def test_a_pipe_a_device_or_a_folder_is_not_read(tmp_path, monkeypatch, name, ki
 def test_a_yaml_file_beyond_all_measure(refusal):
     path = Path("config/studies/toy/experiments/bad.yaml")
     path.parent.mkdir(parents=True)
-    path.write_text("#" * 500_001)
+    path.write_text("#" * 500_001, encoding="utf-8")
     assert refusal() == f"{path}: 500001 bytes, at most 500000 are possible"
 
 
@@ -180,7 +180,7 @@ def test_in_the_config_or_on_the_command_line(refusal, config, says):
 )
 def test_in_a_files_form(refusal, text, says):
     Path("config/studies/toy/experiments").mkdir(parents=True)
-    Path("config/studies/toy/experiments/bad.yaml").write_text(text)  # read before line.yaml
+    Path("config/studies/toy/experiments/bad.yaml").write_text(text, encoding="utf-8")  # read before line.yaml
     assert refusal().startswith(f"config/studies/toy/experiments/bad.yaml: {says}")
 
 

@@ -56,6 +56,21 @@ def shown(monkeypatch) -> list[pd.DataFrame]:
     return tables
 
 
+def test_titles_and_captions_are_text_whatever_they_contain(study, monkeypatch):
+    told: list[str] = []
+    monkeypatch.setattr("fedrepro.report.notebook.display", lambda it: told.append(getattr(it, "data", "")))
+    base = study.results / "artefacts" / "toy" / "table"
+    base.parent.mkdir(parents=True)
+    nasty = "<script>alert(1)</script> ![x](https://example.org/x.png)"
+    about = {"title": nasty, "source": nasty, "data": [nasty], "kind": "table", "caption": nasty}
+    base.with_suffix(".json").write_text(json.dumps(about))
+    base.with_suffix(".csv").write_text("a\n1\n")
+    study.show("table")
+    assert len(told) == 3
+    assert [text.count("&lt;script&gt;") for text in told] == [3, 0, 1]
+    assert "<script>" not in "".join(told)
+
+
 def test_the_papers_own_claims_are_counted_by_study_and_by_kind(overview):
     summary = overview.summary()
     assert summary.index.tolist() == ["toy", "other", "all"]

@@ -54,14 +54,14 @@ def environment(**more: str) -> dict[str, str]:
 def alive(pid: int) -> bool:
     """Whether a process exists and has not ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 
 
 def listening(name: str) -> bool:
     """Whether a socket accepts connections: it has a name before that."""
-    lines = (line.split() for line in Path("/proc/net/unix").read_text().splitlines())
+    lines = (line.split() for line in Path("/proc/net/unix").read_text(encoding="utf-8").splitlines())
     return any(line[-1] == f"@{name}" and line[3] == "00010000" for line in lines)
 
 
