@@ -1,6 +1,6 @@
 """A device that is not the host, without a GPU: torch's `meta` device computes shapes only, and refuses to mix with the
-cpu. Where a method reads a number from it, a GPU would have to finish all work before: such synchronisations are counted,
-and answered with ones."""
+cpu. Where a method reads a number from it, a GPU would have to finish all work before: such synchronisations are
+counted, and answered with ones."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class ForeignDevice(TorchDispatchMode):
         super().__init__()
         self.reads: Counter[str] = Counter()
         self.in_steps: Counter[str] = Counter()
+        self._any: list[Tensor] = []  # results of any(): answered with False, which is "nothing went wrong"
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -42,12 +43,16 @@ class ForeignDevice(TorchDispatchMode):
             isinstance(i, Tensor) and i.dtype in (torch.bool, torch.uint8) for i in args[1]
         )
         if not (to_host or masks or packet in _READS):
-            return func(*args, **kwargs)
+            found = func(*args, **kwargs)
+            self._any += [found] if packet is _aten.any else []
+            return found
         self._note(packet)
         if to_host:
             return torch.ones(first.shape, dtype=kwargs.get("dtype") or first.dtype)
         if packet is _aten._local_scalar_dense:
-            return True if first.dtype == torch.bool else 1.0 if first.is_floating_point() else 1
+            if first.dtype == torch.bool:
+                return not any(first is other for other in self._any)
+            return 1.0 if first.is_floating_point() else 1
         if packet is _aten.equal:
             return True
         if packet is _aten.nonzero:

@@ -68,7 +68,7 @@ class GIFAIRTheory(GIFAIRGlobal):
         assert self.strength is not None
         _, group = problem.groups
         p = problem.weights
-        curvature, linear, constant = (part.double().numpy() for part in problem.quadratics)
+        curvature, linear, constant = (part.double().cpu().numpy() for part in problem.quadratics)
         size = held(problem).numpy() / p
         return Objective(curvature, linear, constant, p, size, group.numpy(), self.strength)
 
