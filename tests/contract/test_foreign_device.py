@@ -16,6 +16,7 @@ from fedrepro.core.experiment import load_experiments
 from fedrepro.core.federation import LocalWork
 from fedrepro.core.metrics import MetricLog
 from fedrepro.core.rounds import advance
+from fedrepro.core.study import load_studies
 from fedrepro.files import ROOT
 from fedrepro.workflow.costs import SHAPES
 from tests.builders import MINI_BATCH, RAGGED, federations, make_plan, make_replicates, make_task
@@ -66,9 +67,14 @@ def reads(name, folder) -> tuple[int, int]:
 
 @functools.cache
 def of_networks() -> set[str]:
-    """Methods of experiments on images or text."""
-    chosen = [e for e in load_experiments(ROOT / "config", "paper").values() if e.spec["dataset"]["name"] in SHAPES]
-    return {method for e in chosen for algorithm in e.spec["algorithms"] for method in e.methods(algorithm)}
+    """Methods on images or text of the studies that have more such experiments than others."""
+    found = set()
+    for study in load_studies(ROOT / "config"):
+        experiments = load_experiments(ROOT / "config", "paper", study).values()
+        chosen = [e for e in experiments if e.spec["dataset"]["name"] in SHAPES]
+        if 2 * len(chosen) > len(experiments):
+            found |= {method for e in chosen for algorithm in e.spec["algorithms"] for method in e.methods(algorithm)}
+    return found
 
 
 def listed() -> dict[str, tuple[int, int]]:
