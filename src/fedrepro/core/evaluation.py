@@ -67,7 +67,8 @@ def _assessed(task: Task, r: Replicate) -> list[tuple[str, bool, list[int], Asse
     for split, holdings in r.problem.federation.splits():
         everyone = len(holdings) == 1 and len(r.problem.federation) > 1
         holders = [-1] if everyone else np.flatnonzero(holdings.sizes).tolist()
-        assessed: Assessment | None = np.zeros(len(holdings)), np.zeros(len(holdings)), ()
+        numbers = np.zeros(len(holdings)), np.zeros(len(holdings))
+        assessed: Assessment | None = (*numbers, ())
         if isinstance(r.algorithm, Predictor):
             assessed = r.algorithm.assess(r.problem, r.state, split)
         else:
@@ -76,11 +77,11 @@ def _assessed(task: Task, r: Replicate) -> list[tuple[str, bool, list[int], Asse
                 assessed = task.model.assess(r.problem, models, split)
             else:
                 for w, clients in _by_model(models):
-                    measured.append((assessed, clients, task.evaluate(w, holdings, clients)))
+                    measured.append((numbers, clients, task.evaluate(w, holdings, clients)))
         if assessed is not None:
             found.append((split, everyone, holders, assessed))
     values = torch.cat([part for *_, part in measured], 1).to("cpu").double().numpy() if measured else np.zeros((2, 0))
-    for (losses, scores, _), clients, part in measured:
+    for (losses, scores), clients, part in measured:
         (losses[clients], scores[clients]), values = values[:, : part.shape[1]], values[:, part.shape[1] :]
     return found
 
