@@ -48,7 +48,9 @@ class ForeignDevice(TorchDispatchMode):
             return found
         self._note(packet)
         if to_host:
-            return torch.ones(first.shape, dtype=kwargs.get("dtype") or first.dtype)
+            answer = torch.ones(first.shape, dtype=kwargs.get("dtype") or first.dtype)
+            square = first.dim() > 1 and first.shape[-1] == first.shape[-2]
+            return answer + torch.eye(first.shape[-1]).to(answer) if square else answer  # of full rank
         if packet is _aten._local_scalar_dense:
             if first.dtype == torch.bool:
                 return not any(first is other for other in self._any)
@@ -56,8 +58,8 @@ class ForeignDevice(TorchDispatchMode):
         if packet is _aten.equal:
             return True
         if packet is _aten.nonzero:
-            return torch.zeros(1, first.dim(), dtype=torch.int64, device=META)
-        return first.new_empty(1, *first.shape[1:])
+            return torch.empty(first.numel(), first.dim(), dtype=torch.int64, device=META)
+        return first.flatten() if packet is _aten.masked_select else first.clone()
 
     def _note(self, packet: Any) -> None:
         place, inside, frame = "", False, sys._getframe()

@@ -16,15 +16,13 @@ from fedrepro.core.experiment import load_experiments
 from fedrepro.core.federation import LocalWork
 from fedrepro.core.metrics import MetricLog
 from fedrepro.core.rounds import advance
-from fedrepro.core.study import load_studies
 from fedrepro.files import ROOT
-from fedrepro.workflow.costs import SHAPES
 from tests.builders import MINI_BATCH, RAGGED, federations, make_plan, make_replicates, make_task
 from tests.contract.test_algorithms import ALGORITHMS, CASES, ITERATIVE, PRIORS, settings_of
 from tests.foreign_device import ForeignDevice, abroad
 
 DOCS = ROOT / "docs" / "gpu.md"
-MOST = 3  # reads per round where networks learn from images or text
+MOST = 3  # reads per round of a network that learns from images or text
 #: draws batches in each of the ways that an experiment can ask for
 WAYS = {
     "passes": LocalWork(epochs=1, batch=3),
@@ -67,14 +65,10 @@ def reads(name, folder) -> tuple[int, int]:
 
 @functools.cache
 def of_networks() -> set[str]:
-    """Methods on images or text of the studies that have more such experiments than others."""
-    found = set()
-    for study in load_studies(ROOT / "config"):
-        experiments = load_experiments(ROOT / "config", "paper", study).values()
-        chosen = [e for e in experiments if e.spec["dataset"]["name"] in SHAPES]
-        if 2 * len(chosen) > len(experiments):
-            found |= {method for e in chosen for algorithm in e.spec["algorithms"] for method in e.methods(algorithm)}
-    return found
+    """Methods of experiments with convolutions or an LSTM: those whose clients run in a loop on a CPU."""
+    models = {name for name in parts.modules("models") if parts.model(name).strategies["cpu"] == "loop"}
+    chosen = [e for e in load_experiments(ROOT / "config", "paper").values() if e.spec["model"]["name"] in models]
+    return {method for e in chosen for algorithm in e.spec["algorithms"] for method in e.methods(algorithm)}
 
 
 def listed() -> dict[str, tuple[int, int]]:
