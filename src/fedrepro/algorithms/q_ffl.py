@@ -15,7 +15,7 @@ import torch
 
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core.algorithm import Cohort, State, Trial, not_negative
-from fedrepro.core.params import Uploads, stacked, towards
+from fedrepro.core.params import Uploads, towards
 
 SMALLEST = 1e-10
 
@@ -30,9 +30,10 @@ class QFFL(FedAvg):
     trial: ClassVar[Trial] = Trial(({"lr": 0.05, "q": 1.0}, {"lr": 0.1, "q": 0.1}))
 
     def server_update(self, state: State, uploads: Uploads[Any], cohort: Cohort) -> State:
-        models, losses = stacked(uploads)
+        models, at_server = uploads.stack()
         lipschitz = 1 / self.rate(cohort.round)
-        moved = (state["w"].flatten() - models.flatten(stacked=True)).square().sum(1).to("cpu", torch.float64)
+        distances = (state["w"].flatten() - models.flatten(stacked=True)).square().sum(1)
+        losses, moved = torch.stack([at_server, distances]).to("cpu", torch.float64)  # one copy from a GPU
         f = losses + SMALLEST
         p = torch.from_numpy(cohort.weights)
         h = self.q * f ** (self.q - 1) * lipschitz**2 * moved + lipschitz * f**self.q

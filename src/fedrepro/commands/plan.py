@@ -2,9 +2,10 @@
 Claims that an earlier run at this scale left open are counted, with the times that the ledger gives for deciding them.
 """
 
+import heapq
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,10 @@ from fedrepro.commands.next import open_claims, summary
 from fedrepro.files import read_yaml
 
 if TYPE_CHECKING:
+    from fedrepro.workflow.costs import TrainingJob
     from fedrepro.workflow.layout import Layout
+
+FLEETS = (1, 8, 32)  # GPUs: of a workstation, a server, a cluster
 
 
 def plan(given: Namespace) -> Iterator[str]:
@@ -64,10 +68,40 @@ def describe(layout: "Layout", cores: int) -> str:
         f" {1000 * costs.GPU_STEP:g} ms per step)",
         f"about {room / 1e9:.2f} GB on the disk, without checkpoints",
     ]
+    if layout.device == "cuda":
+        lines += ["", *gpu_plan(jobs, layout)]
     ledgers = [path for s in layout.chosen_studies if (path := Path(layout.at(f"ledgers/{s}.csv"))).is_file()]
     if ledgers:
         lines.append(f"{summary(open_claims(ledgers))} (`fedrepro next` lists them)")
     return "\n".join(lines)
+
+
+def gpu_plan(jobs: Sequence["TrainingJob"], layout: "Layout") -> Iterator[str]:
+    """GPU-hours per study and per claim, and the time on FLEETS of GPUs: a job has a GPU of its own and waits for no
+    other; the longest start first."""
+    from fedrepro.workflow.priorities import needed_by_claims
+
+    times = [f"{count} GPUs {_time(makespan(jobs, count))}" for count in FLEETS]
+    yield f"on {', '.join(times)}; one job per GPU, jobs wait for no data, no queue: assumed, as no GPU was measured"
+    hours: dict[str, float] = {}
+    for job in jobs:
+        hours[job.experiment] = hours.get(job.experiment, 0.0) + job.gpu_seconds / 3600
+    yield f"{'study or claim':<60}{'GPU-hours':>12}"
+    for study in layout.chosen_studies:
+        mine = sum(spent for experiment, spent in hours.items() if experiment.split("/")[0] == study)
+        yield f"{study:<60}{mine:>12.2f}"
+        path = layout.declared[study].file("claims.yaml")
+        for claim, needed in (needed_by_claims(path) if path else {}).items():
+            if behind := [hours[id] for e in sorted(needed) if (id := f"{study}/{e}") in hours]:
+                yield f"  {claim:<58}{sum(behind):>12.2f}"
+
+
+def makespan(jobs: Sequence["TrainingJob"], gpus: int) -> float:
+    """Seconds until all jobs are done, each given to the GPU that is free first, the longest first."""
+    free = [0.0] * gpus
+    for seconds in sorted((job.gpu_seconds for job in jobs), reverse=True):
+        heapq.heappush(free, heapq.heappop(free) + seconds)
+    return max(free)
 
 
 def _time(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
+import torch
 
 from fedrepro.core.algorithm import Metric, Predictor
 from fedrepro.core.federation import Holdings
@@ -46,17 +47,9 @@ def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: 
     """Log loss and score on every split: of each client (optional) and as the mean weighted by p_k. A split with a
     single holder is a global set, evaluated with the server's model. Returns the training loss."""
     first_loss: float | None = None
-    for split, holdings in r.problem.federation.splits():
-        everyone = len(holdings) == 1 and len(r.problem.federation) > 1
-        holders = [-1] if everyone else np.flatnonzero(holdings.sizes).tolist()
-        if isinstance(r.algorithm, Predictor):
-            assessed = r.algorithm.assess(r.problem, r.state, split)
-        else:
-            assessed = _assess(task, r, split, holders)
-        if assessed is None:
-            continue
-        losses, scores, more = assessed
+    for split, everyone, holders, (losses, scores, more) in _assessed(task, r):
         _log_own(log, r, round, (m for m in more if each_client or m.client < 0))
+        holdings = getattr(r.problem.federation, split)
         weights = np.ones(1) if everyone else _weights(r.problem.weights, holdings)
         for name, values in (("loss", losses), (task.score_name, scores)):
             log.add(r.run, round, name, float(weights @ values), split=split)
@@ -67,19 +60,38 @@ def evaluate(task: Task, r: Replicate, round: int, log: MetricLog, each_client: 
     return first_loss
 
 
-def _assess(task: Task, r: Replicate, split: str, holders: list[int]) -> Assessment:
-    """The assessment of the clients' models, or of the server's on a global set (holders [−1])."""
-    everyone, holdings = holders == [-1], getattr(r.problem.federation, split)
-    models = {k: r.algorithm.model(r.state, None if everyone else r.local_of(k), k) for k in holders}
-    if isinstance(task.model, AssessingModel) and not everyone:
-        return task.model.assess(r.problem, models, split)
+def _assessed(task: Task, r: Replicate) -> list[tuple[str, bool, list[int], Assessment]]:
+    """(split, whether it is a global set, its holders, their assessment) of every split. What is measured on the device
+    comes to the host in one piece: on a GPU each copy waits for all that was computed before."""
+    found, measured = [], []
+    for split, holdings in r.problem.federation.splits():
+        everyone = len(holdings) == 1 and len(r.problem.federation) > 1
+        holders = [-1] if everyone else np.flatnonzero(holdings.sizes).tolist()
+        numbers = np.zeros(len(holdings)), np.zeros(len(holdings))
+        assessed: Assessment | None = (*numbers, ())
+        if isinstance(r.algorithm, Predictor):
+            assessed = r.algorithm.assess(r.problem, r.state, split)
+        else:
+            models = {k: r.algorithm.model(r.state, None if everyone else r.local_of(k), k) for k in holders}
+            if isinstance(task.model, AssessingModel) and not everyone:
+                assessed = task.model.assess(r.problem, models, split)
+            else:
+                for w, clients in _by_model(models):
+                    measured.append((numbers, clients, task.evaluate(w, holdings, clients)))
+        if assessed is not None:
+            found.append((split, everyone, holders, assessed))
+    values = torch.cat([part for *_, part in measured], 1).to("cpu").double().numpy() if measured else np.zeros((2, 0))
+    for (losses, scores), clients, part in measured:
+        (losses[clients], scores[clients]), values = values[:, : part.shape[1]], values[:, part.shape[1] :]
+    return found
+
+
+def _by_model(models: dict[int, Params]) -> Iterable[tuple[Params, list[int]]]:
+    """Each model with its clients; −1, the holder of a global set, is its first."""
     by_model: dict[int, tuple[Params, list[int]]] = {}
     for k, w in models.items():
         by_model.setdefault(id(w), (w, []))[1].append(max(k, 0))
-    losses, scores = np.zeros(len(holdings)), np.zeros(len(holdings))
-    for w, clients in by_model.values():
-        losses[clients], scores[clients] = (v.numpy() for v in task.evaluate(w, holdings, clients))
-    return losses, scores, ()
+    return by_model.values()
 
 
 def _weights(p: np.ndarray, holdings: Holdings) -> np.ndarray:

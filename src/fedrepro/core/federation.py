@@ -47,6 +47,10 @@ class Samples(NamedTuple):
         x, y = (part.index_select(0, index.reshape(-1)).reshape(*index.shape, *part.shape[1:]) for part in self[:2])
         return Samples(self.inputs(x), y)
 
+    def on_device(self, index: np.ndarray) -> Tensor:
+        """Row numbers or marks of padding, drawn on the host, where the samples are: one copy for all steps."""
+        return torch.from_numpy(index).to(self.x.device)
+
 
 @dataclass(frozen=True)
 class Holdings:
@@ -64,13 +68,14 @@ class Holdings:
         return self.rows[self.offsets[client] : self.offsets[client + 1]]
 
     def full_batch(self, client: int) -> Batch:
-        rows = self.of(client)
+        rows = self.samples.on_device(self.of(client))
         return Batch(self.samples.inputs(self.samples.x[rows]), self.samples.y[rows])
 
     def class_counts(self) -> Tensor:
         """Samples per client and class: [K, classes], up to the largest label of all samples."""
-        classes = int(self.samples.y.max()) + 1
-        labels = (self.samples.y[self.of(k)].to("cpu") for k in range(len(self)))
+        y = self.samples.y.to("cpu")
+        classes = int(y.max()) + 1
+        labels = (y[self.of(k)] for k in range(len(self)))
         return torch.stack([torch.bincount(y, minlength=classes) for y in labels])
 
     def __len__(self) -> int:
@@ -229,7 +234,7 @@ class LocalWork:
             passes = range(first // per_pass, (first + steps - 1) // per_pass + 1)
             order = np.concatenate([rng(k, p).permutation(rows)[: per_pass * width] for p in passes])
             start = first % per_pass * width
-            index = torch.from_numpy(order[start : start + steps * width].reshape(steps, width))
+            index = holdings.samples.on_device(order[start : start + steps * width].reshape(steps, width))
             found[k] = Batches(round, steps, per_pass, holdings.samples, index)
         return found
 
@@ -243,11 +248,11 @@ class LocalWork:
         padded = np.zeros((epochs, per_epoch * width), dtype=np.int64)
         kept = min(len(rows), per_epoch * width)
         padded[:, :kept] = order[:, :kept]
-        index = torch.from_numpy(rows[padded].reshape(-1, width)[:steps])
+        index = holdings.samples.on_device(rows[padded].reshape(-1, width)[:steps])
         weight = None
         if kept < per_epoch * width:
             mask = np.tile(np.arange(per_epoch * width) < len(rows), epochs).reshape(-1, width)[:steps]
-            weight = torch.from_numpy(mask).to(holdings.samples.dtype)
+            weight = holdings.samples.on_device(mask).to(holdings.samples.dtype)
         return Batches(round, steps, per_epoch, holdings.samples, index, weight)
 
     def _draw_subsets(
@@ -261,7 +266,7 @@ class LocalWork:
             steps, per_epoch = self.steps_for(size)
             chosen = _subsets(size, min(batch, size), len(alike) * steps, rng).reshape(len(alike), -1)
             index = np.take_along_axis(np.stack([holdings.of(k) for k in alike]), chosen, axis=1)
-            parts = torch.from_numpy(index.reshape(len(alike), steps, -1)).unbind(0)
+            parts = holdings.samples.on_device(index.reshape(len(alike), steps, -1)).unbind(0)
             drawn |= {
                 k: Batches(round, steps, per_epoch, holdings.samples, i) for k, i in zip(alike, parts, strict=True)
             }
@@ -269,13 +274,15 @@ class LocalWork:
 
     def _draw_nearest(self, holdings: Holdings, client: int, batch: int, round: int, rng: Rng) -> Batches:
         """As many batches as in passes, none short: random samples, each with its nearest neighbours."""
-        rows = torch.from_numpy(holdings.of(client))
+        rows = holdings.samples.on_device(holdings.of(client))
         steps, per_epoch = self.steps_for(len(rows))
         width = min(batch, len(rows))
-        centres = torch.from_numpy(rng.permuted(np.tile(np.arange(len(rows)), (-(-steps // len(rows)), 1)), axis=1))
+        centres = holdings.samples.on_device(
+            rng.permuted(np.tile(np.arange(len(rows)), (-(-steps // len(rows)), 1)), axis=1)
+        )
         x = holdings.samples.x[rows].flatten(1)
         distances = torch.cdist(x[centres.flatten()[:steps]], x)
-        index = rows[distances.topk(width, largest=False).indices.cpu()]
+        index = rows[distances.topk(width, largest=False).indices]
         return Batches(round, steps, per_epoch, holdings.samples, index)
 
     def _draw_poisson(
@@ -294,8 +301,8 @@ class LocalWork:
         for k, (rows, counts, chosen) in drawn.items():
             padded = np.zeros((len(counts), width), dtype=np.int64)
             padded[:, : chosen.shape[1]] = chosen
-            weight = torch.from_numpy(np.arange(width) < counts[:, None]).to(holdings.samples.dtype)
-            index, size = torch.from_numpy(rows[padded]), float(min(batch, len(rows)))
+            weight = holdings.samples.on_device(np.arange(width) < counts[:, None]).to(holdings.samples.dtype)
+            index, size = holdings.samples.on_device(rows[padded]), float(min(batch, len(rows)))
             # there are no passes, so all steps are one epoch: clients of any size can be stacked
             batches[k] = Batches(round, len(counts), len(counts), holdings.samples, index, weight, size=size)
         return batches

@@ -190,7 +190,11 @@ def all_finite(tree: Any) -> bool:
     tensors = [v for v in leaves if isinstance(v, Tensor) and v.is_floating_point() and v.numel()]
     if not all(math.isfinite(v) for v in leaves if isinstance(v, float)):
         return False
-    return not tensors or bool(torch.stack(torch._foreach_norm(tensors, torch.inf)).isfinite().all())
+    by_device: dict[torch.device, list[Tensor]] = {}
+    for tensor in tensors:
+        by_device.setdefault(tensor.device, []).append(tensor)
+    norms = (torch.stack(torch._foreach_norm(alike, torch.inf)) for alike in by_device.values())
+    return all(bool(each.isfinite().all()) for each in norms)
 
 
 def inside_transform() -> bool:

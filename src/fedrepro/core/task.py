@@ -7,6 +7,7 @@ module, whose parameters are set to `w`.
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -107,23 +108,25 @@ class Task:
         return loss
 
     @torch.no_grad()
-    def evaluate(self, w: Params, holdings: Holdings, clients: list[int]) -> tuple[Tensor, Tensor]:
-        """Mean loss and mean score of each client on its own rows: two float64 tensors [len(clients)]."""
-        rows = torch.cat([torch.from_numpy(holdings.of(k)) for k in clients])
-        sizes = torch.tensor([len(holdings.of(k)) for k in clients])
-        owner = torch.repeat_interleave(torch.arange(len(clients)), sizes)
-        sums = torch.zeros(2, len(clients), dtype=torch.float64)
+    def evaluate(self, w: Params, holdings: Holdings, clients: list[int]) -> Tensor:
+        """Mean loss and mean score of each client on its own rows: [2, len(clients)], on the device, in float64 if it
+        has that type."""
+        samples = holdings.samples
+        sizes = np.array([len(holdings.of(k)) for k in clients])
+        rows = samples.on_device(np.concatenate([holdings.of(k) for k in clients]))
+        owner = samples.on_device(np.repeat(np.arange(len(clients)), sizes))
+        exact = torch.float32 if rows.device.type == "mps" else torch.float64
+        sums = torch.zeros(2, len(clients), dtype=exact, device=rows.device)
         self.model.eval()
-        size = max(1, EVALUATION_BYTES // max(1, holdings.samples.x[0].nbytes))
+        size = max(1, EVALUATION_BYTES // max(1, samples.x[0].nbytes))
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
-            y = holdings.samples.y[part]
-            output = functional_call(self.model, w, (holdings.samples.inputs(holdings.samples.x[part]),))
+            y = samples.y[part]
+            output = functional_call(self.model, w, (samples.inputs(samples.x[part]),))
             both = torch.stack([self.sample_loss(output, y), self.sample_score(output, y)])
-            sums.index_add_(1, owner[start : start + size], both.to("cpu", torch.float64))
+            sums.index_add_(1, owner[start : start + size], both.to(exact))
         self.model.train()
-        loss, score = sums / sizes
-        return loss, score
+        return sums / samples.on_device(sizes)
 
     def _loss_and_buffers(self, w: dict[str, Tensor], batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Mean loss over the batch, and the buffers after it."""

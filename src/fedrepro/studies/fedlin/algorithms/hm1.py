@@ -164,7 +164,7 @@ class HM1(Algorithm):
     def _weights(self, batch: Batch, outputs: int) -> Tensor:
         """Lines 5 and 6: the weight of each drawn sample in each output's gradient, [B] or [B, S]."""
         drawn, arms = len(batch.y), self._arms
-        place, each = torch.arange(drawn), []
+        place, each = torch.arange(drawn, device=batch.x.device), []
         for arm in arms:
             counted = (place < (drawn if arm.batch is None else arm.batch)).to(batch.x.dtype)
             if batch.weight is not None:

@@ -106,7 +106,7 @@ def weighted_quantiles(draws: Tensor, weights: Tensor, at: Sequence[float] = QUA
     values, order = draws.sort(0)
     w = weights[order]
     middle = w.cumsum(0) - w / 2  # [S, d]
-    p = draws.new_tensor(at)[:, None, None]
+    p = torch.tensor(at, dtype=draws.dtype).to(draws.device)[:, None, None]
     right = (middle < p).sum(1).clamp(1, len(draws) - 1) if len(draws) > 1 else (middle < p).sum(1) * 0  # [q, d]
     left = (right - 1).clamp(min=0)
     x0, x1, m0, m1 = (part.gather(0, i) for part in (values, middle) for i in (left, right))

@@ -55,7 +55,7 @@ class GIFAIRGlobal(FedAvg):
         if self.ranks == "stale":
             return state, Traffic()
         clients, w = len(problem.federation), state["w"]
-        losses, _ = problem.task.evaluate(w, problem.federation.train, list(range(clients)))
+        losses, _ = problem.task.evaluate(w, problem.federation.train, list(range(clients))).to("cpu")
         traffic = Traffic(clients * tree_bytes(w), clients * next(iter(w.values())).element_size())
         rank = self.ranked(losses, torch.ones_like(state["known"]), state["group"])
         return {**state, "exact": losses, "rank": rank}, traffic

@@ -68,7 +68,7 @@ class GIFAIRTheory(GIFAIRGlobal):
         assert self.strength is not None
         _, group = problem.groups
         p = problem.weights
-        curvature, linear, constant = (part.double().numpy() for part in problem.quadratics)
+        curvature, linear, constant = (part.double().cpu().numpy() for part in problem.quadratics)
         size = held(problem).numpy() / p
         return Objective(curvature, linear, constant, p, size, group.numpy(), self.strength)
 
@@ -78,7 +78,7 @@ class GIFAIRTheory(GIFAIRGlobal):
         if round == 0 and self.gamma is not None:
             yield Metric("offset", self.gamma / problem.steps)
         objective, best = self.objective(problem), state["best"].numpy()
-        theta = state["w"]["w"].double().numpy()
+        theta = state["w"]["w"].double().cpu().numpy()
         both = objective.penalised(theta), objective.weighted(theta)
         yield from self.gaps(objective, state, theta, both[0] - objective.penalised(best))
         yield Metric("lemma_3", abs(both[0] - both[1]))
@@ -95,7 +95,7 @@ class GIFAIRTheory(GIFAIRGlobal):
         """The right side of Theorem 8 or 10 after T iterations."""
         assert self.beta is not None
         assert self.gamma is not None
-        objective, best, start = self.objective(problem), state["best"].numpy(), state["start"].double().numpy()
+        objective, best, start = self.objective(problem), state["best"].numpy(), state["start"].double().cpu().numpy()
         assert problem.quadratics is not None
         low, high = problem.quadratics.spectrum()
         gradients = [objective.curvature @ at - objective.linear for at in (start, best)]
