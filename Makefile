@@ -5,6 +5,8 @@
 
 SCALE ?= demo
 ONLY ?=
+# folders of studies outside this checkout, separated by a colon
+STUDIES ?=
 DATA_DIR ?=
 PROFILE ?= local
 CORES ?=
@@ -18,7 +20,7 @@ quote = '$(subst ','\'',$(1))'
 STAMP := .venv/.ready-$(shell cat envs/requirements.lock pyproject.toml envs/setup.sh envs/install.sh | cksum | tr ' ' '-')
 BENCH_STAMP := .venv-bench/.ready-$(shell cat envs/requirements.lock envs/bench.sh envs/bench.txt | cksum | tr ' ' '-')
 BIN := .venv/bin
-CONFIG = $(strip scale=$(call quote,$(SCALE)) $(if $(ONLY),only=$(call quote,$(ONLY))) \
+CONFIG = $(strip scale=$(call quote,$(SCALE)) $(if $(ONLY),only=$(call quote,$(ONLY))) $(if $(STUDIES),studies=$(call quote,$(STUDIES))) \
 	$(if $(DATA_DIR),data_dir=$(call quote,$(DATA_DIR))) $(if $(DEVICE),device=$(call quote,$(DEVICE))))
 SNAKEMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --profile workflow/profiles/$(PROFILE) \
 	$(if $(CORES),--cores $(CORES)) $(if $(filter local,$(PROFILE)),$(if $(filter-out 0,$(GPUS)),--resources gpu=$(GPUS))) \
@@ -27,7 +29,7 @@ SNAKEMAKE = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --profile workflow/p
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 	@echo
-	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="STUDY STUDY/ARTEFACT"  DATA_DIR=…  PROFILE=local|slurm|generic  CORES=…  DEVICE=auto|cpu|cuda|mps  GPUS=…'
+	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="STUDY STUDY/ARTEFACT"  STUDIES=folder:folder  DATA_DIR=…  PROFILE=local|slurm|generic  CORES=…  DEVICE=auto|cpu|cuda|mps  GPUS=…'
 
 $(STAMP): envs/requirements.lock pyproject.toml envs/setup.sh envs/install.sh
 	@sh envs/setup.sh $@

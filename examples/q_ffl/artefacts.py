@@ -2,10 +2,10 @@
 
 import numpy as np
 import pandas as pd
+from fedrepro.studies.q_ffl.measures import STATISTICS
 
 from fedrepro.evidence.tables import Tables, final, rows
 from fedrepro.report.plotting import COLOURS, Drawn, figure
-from fedrepro.studies.q_ffl.measures import STATISTICS
 
 COLUMNS = dict(zip(STATISTICS, ("average", "worst 10 %", "best 10 %", "variance"), strict=True))
 
