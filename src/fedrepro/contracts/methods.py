@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import importlib
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 
 from fedrepro.contracts.contract import Contract, hold
+from fedrepro.contracts.crashes import Crash, CrashingAt, Fragile
 from fedrepro.contracts.small import (
     FULL_BATCH,
     MINI_BATCH,
@@ -50,6 +52,8 @@ PRIORS = {
 }
 STRATEGIES: tuple[StrategyName, ...] = ("loop", "vmap")
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
+#: questions whether a checkpoint is due: four runs are initialised, then each has six clients per exchange
+MOMENTS = {"while runs are initialised": 2, "in the first run": 8, "in the third run": 20, "in the next round": 50}
 LONGEST = 200  # lines of a method's file
 
 
@@ -66,6 +70,10 @@ def contracts(name: str) -> Iterator[Contract]:
         yield Contract.of(f"no gradient is wasted ({strategy})", _wastes_no_gradient, name, strategy)
         yield Contract.of(f"same seed, same bytes ({strategy})", _is_deterministic, name, strategy)
         yield Contract(f"resumes with the same bytes ({strategy})", partial(_resumes, name, strategy))
+    for moment, question in MOMENTS.items():
+        yield Contract(
+            f"resumes with the same bytes, cut off {moment}", partial(_resumes_inside_a_round, name, question)
+        )
     yield Contract.of("it learns", _learns, name)
     yield Contract.of("its log is tidy", _logs_tidily, name)
     yield Contract.of("batches, cohorts and start are those of every method", _shares_the_seed, name)
@@ -225,23 +233,11 @@ def _is_pure(name: str) -> None:
 def _survives_a_checkpoint(name: str, folder: Path) -> None:
     found = _cached(name, "softmax, mini-batch", strategy="loop")
     states = [[r.state, r.local] for r in found.replicates]
-    Checkpoint(folder / "job.pt").save({"replicates": states})
+    Checkpoint(folder / "job.pt").save({"round": 3, "replicates": states})
     loaded = Checkpoint(folder / "job.pt").load()
     mine, theirs = tensors(states), tensors(loaded["replicates"] if loaded else [])
     hold(len(mine) == len(theirs) > 0, f"{len(theirs)} of {len(mine)} tensors are read back")
     hold(all(map(torch.equal, mine, theirs)), "other numbers are read back")
-
-
-class _Crash(Exception):
-    pass
-
-
-class _Fragile:
-    """A progress that crashes after the second round."""
-
-    def say(self, done: int, note: str = "") -> None:
-        if done == 2:
-            raise _Crash
 
 
 def _resumes(name: str, strategy: StrategyName, folder: Path) -> None:
@@ -249,13 +245,28 @@ def _resumes(name: str, strategy: StrategyName, folder: Path) -> None:
         path = folder / f"{case}.pt"
         crashed = False
         try:
-            start(name, case, strategy=strategy, checkpoint=Checkpoint(path, seconds=0), progress=_Fragile())
-        except _Crash:
+            start(name, case, strategy=strategy, checkpoint=Checkpoint(path, seconds=0), progress=Fragile(2))
+        except Crash:
             crashed = True
         resumed = start(name, case, strategy=strategy, checkpoint=Checkpoint(path, seconds=0))
         at = resumed.counts["resumed_from"]
         hold(crashed and at == 2, f"{case}: resumed from round {at}, not 2")
         hold(resumed.parquet() == _cached(name, case, strategy=strategy).parquet(), f"{case}: it ends with other bytes")
+
+
+def _resumes_inside_a_round(name: str, question: int, folder: Path) -> None:
+    path = folder / "job.pt"
+    with contextlib.suppress(Crash):
+        start(name, strategy="loop", checkpoint=CrashingAt(path, question))
+    hold(path.exists(), "it is not cut off")
+    resumed, whole = start(name, strategy="loop", checkpoint=Checkpoint(path)), _cached(name, strategy="loop")
+    hold(resumed.counts["resumed_from"] >= 0, "it begins anew")
+    steps = [found.counts["gradient_steps"] for found in (resumed, whole)]
+    hold(steps[0] == steps[1], f"{steps[0]} gradient steps, {steps[1]} are needed")
+    hold(resumed.parquet() == whole.parquet(), "it ends with other bytes")
+    for a, b in zip(resumed.replicates, whole.replicates, strict=True):
+        same = all(map(torch.equal, tensors([a.state, a.local]), tensors([b.state, b.local])))
+        hold(same, "it ends with another state")
 
 
 def _runs_alone(name: str) -> None:
