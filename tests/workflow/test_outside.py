@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from fedrepro.commands.new_study import write_study
+from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import ROOT
 
 pytestmark = pytest.mark.workflow
@@ -100,6 +101,20 @@ def test_the_study_passes_its_own_test_and_the_contracts(installed):
     assert said.splitlines()[-1] == "mine: all hold"
     assert "mine_momentum" in said
     assert "mine_lines" in said
+
+
+def test_the_example_runs_at_smoke_scale(tmp_path):
+    """From the checkout, as a user would: `fedrepro run examples/q_ffl`."""
+    settings = ("--scale", "smoke", "--cores", "2", "--set", f"results={tmp_path}")
+    command = [sys.executable, "-m", "fedrepro.commands.cli", "run", "examples/q_ffl", *settings]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=5000)
+    assert done.returncode == 0, done.stderr
+    ledger = pd.read_csv(tmp_path / "smoke" / "ledgers" / "q_ffl.csv")
+    claims = load_claims(ROOT / "examples" / "q_ffl" / "claims.yaml").claims
+    assert sorted(ledger["claim"]) == sorted(f"q_ffl/{claim}" for claim in claims)
+    assert not ledger["reason"].str.contains("must say which|has no value|no table", regex=True).any()
+    table = pd.read_csv(tmp_path / "smoke" / "artefacts" / "q_ffl" / "table1.csv", dtype=str)
+    assert table["q"].tolist() == ["0", "1", "5"]
 
 
 @pytest.fixture(scope="module")
