@@ -5,6 +5,7 @@
 
 SCALE ?= demo
 ONLY ?=
+STUDIES ?=
 DATA_DIR ?=
 PROFILE ?= local
 CORES ?=
@@ -22,7 +23,7 @@ define NEWLINE
 
 
 endef
-VARIABLES := SCALE ONLY DATA_DIR PROFILE CORES DEVICE GPUS ARGS SERVICE
+VARIABLES := SCALE ONLY STUDIES DATA_DIR PROFILE CORES DEVICE GPUS ARGS SERVICE
 $(foreach name,$(VARIABLES),$(eval override $(name) := $$(value $(name)))\
 	$(if $(findstring $(NEWLINE),$($(name))),$(error $(name): a line break is not possible in it)))
 quote = '$(subst ','\'',$(1))'
@@ -32,7 +33,7 @@ STAMP := .venv/.ready-$(shell cat envs/requirements.lock pyproject.toml envs/set
 BENCH_STAMP := .venv-bench/.ready-$(shell cat envs/requirements.lock envs/bench.sh envs/bench.txt | cksum | tr ' ' '-')
 BIN := .venv/bin
 LOCAL = $(filter local,$(PROFILE))
-CONFIG = scale=$(call quote,$(SCALE)) $(if $(ONLY),only=$(call quote,$(ONLY))) \
+CONFIG = scale=$(call quote,$(SCALE)) $(if $(ONLY),only=$(call quote,$(ONLY))) $(if $(STUDIES),studies=$(call quote,$(STUDIES))) \
 	$(if $(DATA_DIR),data_dir=$(call quote,$(DATA_DIR))) $(if $(DEVICE),device=$(call quote,$(DEVICE)))
 SNAKEMAKE = PATH=$(call quote,$(CURDIR)/$(BIN)):"$$PATH" $(BIN)/snakemake \
 	--profile $(call quote,workflow/profiles/$(PROFILE)) $(if $(CORES),--cores $(call quote,$(CORES))) \
@@ -41,7 +42,7 @@ SNAKEMAKE = PATH=$(call quote,$(CURDIR)/$(BIN)):"$$PATH" $(BIN)/snakemake \
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 	@echo
-	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="STUDY STUDY/ARTEFACT"  DATA_DIR=…  PROFILE=local|slurm|generic  CORES=…  DEVICE=auto|cpu|cuda|mps  GPUS=…'
+	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="STUDY STUDY/ARTEFACT"  STUDIES=folder:folder  DATA_DIR=…  PROFILE=local|slurm|generic  CORES=…  DEVICE=auto|cpu|cuda|mps  GPUS=…'
 
 $(STAMP): envs/requirements.lock pyproject.toml envs/setup.sh envs/install.sh
 	@sh envs/setup.sh $@

@@ -34,11 +34,10 @@ def closed_figures() -> Iterator[None]:
 
 
 @pytest.fixture
-def gradients(monkeypatch: pytest.MonkeyPatch) -> GradientCounter:
+def gradients() -> Iterator[GradientCounter]:
     """Counts gradient evaluations: one per client and step, also where clients are computed together."""
-    counter = GradientCounter()
-    counter.install(monkeypatch)
-    return counter
+    with GradientCounter() as counter:
+        yield counter
 
 
 @pytest.fixture(scope="session")

@@ -4,44 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
+from fedrepro.contracts.crashes import Crash, CrashingAt, Fragile
 from fedrepro.core.checkpoint import Checkpoint
 from tests.builders import Run
 
-
-class Crash(Exception):
-    pass
-
-
-class Fragile:
-    """A progress line that raises Crash in a given round, after the checkpoint of that round."""
-
-    def __init__(self, round: int | None):
-        self.round = round
-
-    def say(self, done: int, note: str = "") -> None:
-        if done == self.round:
-            raise Crash
-
-
-class CrashingAt(Checkpoint):
-    """A checkpoint that is saved once, when it is asked for the n-th time whether it is due, and then raises Crash."""
-
-    def __init__(self, path: Path, n: int):
-        super().__init__(path)
-        self.left = n
-
-    def due(self) -> bool:
-        self.left -= 1
-        return self.left == 0
-
-    def save(self, payload: dict[str, Any]) -> None:
-        super().save(payload)
-        raise Crash
+__all__ = ["Crash", "CrashingAt", "Fragile", "assert_resumes"]
 
 
 def assert_resumes(path: Path, rounds: int, start: Callable[..., Run]) -> None:

@@ -57,10 +57,11 @@ def test_make_alone_lists_the_commands(make):
 
 
 def test_reproduce_is_a_line_over_snakemake(make, tmp_path):
-    said = make("reproduce", "SCALE=smoke", "ONLY=toy toy/fig3b", "DATA_DIR=/my data", "CORES=2", "DEVICE=cpu")
+    asked = ("SCALE=smoke", "ONLY=toy toy/fig3b", "STUDIES=/my study:b", "DATA_DIR=/my data", "CORES=2", "DEVICE=cpu")
+    said = make("reproduce", *asked)
     assert called(tmp_path) == [
         *("--profile", "workflow/profiles/local", "--cores", "2"),
-        *("--config", "scale=smoke", "only=toy toy/fig3b", "data_dir=/my data", "device=cpu"),
+        *("--config", "scale=smoke", "only=toy toy/fig3b", "studies=/my study:b", "data_dir=/my data", "device=cpu"),
         *("--", "all"),
     ]
     assert said == f"report: {tmp_path}/results/smoke/report/index.html\n"

@@ -33,7 +33,7 @@ def new_study(given: Namespace) -> Iterator[str]:
     for path in write_study(given.folder / given.name):
         yield f"wrote {shown(path)}"
     folder = shown(given.folder / given.name)
-    yield f"`fedrepro run {folder}` runs it; `fedrepro check {folder}` checks it; then replace its parts by your paper's"
+    yield f"`fedrepro run {folder}` runs it; `fedrepro check {folder}` checks it; then put your paper in its place"
 
 
 def arguments(parser: ArgumentParser) -> None:

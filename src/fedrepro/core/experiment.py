@@ -7,7 +7,7 @@ classes, are checked by `fedrepro.workflow.checks`, once per change of config or
 import copy
 import itertools
 import math
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -233,10 +233,14 @@ def scaled(tree: Located, scale: str) -> Located:
     return spec._replace(value={**spec.value, "seeds_per_job": fewest})
 
 
-def load_artefacts(config: Path, experiments: dict[str, Experiment]) -> dict[str, dict[str, Any]]:
-    """Artefact id (<study>/<name>) → its declaration, with the experiments it draws on checked."""
+def load_artefacts(
+    config: Path, experiments: dict[str, Experiment], studies: Iterable[Study] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Artefact id (<study>/<name>) → its declaration, with the experiments it draws on checked; of all studies if none
+    are given."""
     artefacts = {}
-    for study, declared in sorted(load_studies(config).items()):
+    asked = load_studies(config).values() if studies is None else studies
+    for study, declared in sorted({s.name: s for s in asked}.items()):
         path = declared.file("artefacts.yaml")
         if path is None:
             continue

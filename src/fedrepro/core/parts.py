@@ -36,7 +36,7 @@ def add_studies(folders: Iterable[str | Path]) -> None:
     outside.add(listed)
     if twice := sorted(outside.known().keys() & {path.name for path in PACKAGE.glob("studies/[!_]*/")}):
         raise UserError(f"studies: '{twice[0]}' is a study of the package: give the folder another name")
-    for cached in (modules, artefact_module, label):
+    for cached in (modules, artefact_module, label, _only_class):
         cached.cache_clear()
 
 

@@ -8,65 +8,32 @@ import pytest
 import torch
 from torch.func import functional_call
 
+from fedrepro.contracts.models import contracts, flat, made
 from fedrepro.core import parts
 from fedrepro.core.federation import Batch
 from fedrepro.core.model import Quadratic, build, channels_last, max_pool_2
 from fedrepro.core.params import Params
-from fedrepro.core.task import OBJECTIVES
 from fedrepro.errors import UserError
 from fedrepro.models.char_lstm import CharLSTM
 from fedrepro.models.cnn import CNN
 from fedrepro.models.linear import LinearRegression
 from fedrepro.models.mlp import MLP
 from fedrepro.models.softmax import SoftmaxRegression
-from tests.builders import federations, make_task, params
-
-
-def made(name: str, seed: int = 0) -> torch.nn.Module:
-    make = parts.model(name)
-    generator = torch.Generator().manual_seed(seed)
-    return build(make, make.example.inputs, make.example.outputs, generator, **make.example.hyper)
-
-
-def flat(module: torch.nn.Module) -> torch.Tensor:
-    return torch.cat([p.detach().reshape(-1) for p in module.parameters()])
-
+from tests.builders import params
 
 # --- every model ------------------------------------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize("name", parts.modules("models"))
-def test_a_model_has_an_objective_and_one_output_per_sample(name):
-    model = made(name)
-    loss, score, _ = OBJECTIVES[model.objective]
-    x = torch.randn(4, *model.example.inputs, generator=torch.Generator().manual_seed(0))
-    output = model(torch.zeros_like(x, dtype=torch.uint8) if model.example.symbols else x)
-    y = torch.zeros(4, dtype=torch.int64) if model.objective == "cross_entropy" else torch.zeros(4)
-    assert loss(output, y).shape == score(output, y).shape == (4,)
+EVERY = [pytest.param(c, id=f"{name}: {c.says}") for name in parts.modules("models") for c in contracts(name)]
 
 
-@pytest.mark.parametrize("name", parts.modules("models"))
-def test_initial_values_come_from_the_generator_alone(name):
-    torch.manual_seed(1)
-    before = torch.random.get_rng_state()
-    first = made(name, seed=3)
-    assert torch.equal(before, torch.random.get_rng_state())
-    torch.manual_seed(2)
-    assert torch.equal(flat(made(name, seed=3)), flat(first))
+@pytest.mark.parametrize("contract", EVERY)
+def test_a_model_keeps_its_contracts(contract, tmp_path):
+    contract.check(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["lenet5", "mlp", "resnet9", "softmax"])
 def test_another_generator_gives_other_values(name):
     assert not torch.equal(flat(made(name, seed=3)), flat(made(name, seed=4)))
-
-
-@pytest.mark.parametrize("name", parts.modules("models"))
-def test_a_step_against_the_gradient_lowers_the_loss(name):
-    task = make_task(name)
-    batch = federations(name, {0: [20]})[0].train.full_batch(0)
-    w = task.start
-    down = w.add(task.gradient(w, batch), alpha=-1e-3)
-    assert task.loss(down, batch) < task.loss(w, batch)
 
 
 # --- layers -----------------------------------------------------------------------------------------------------------
