@@ -24,6 +24,7 @@ class GIFAIRTheoryPer(GIFAIRTheory):
     trial: ClassVar[Trial] = Trial(
         ({"fraction": 0.5, "beta": 2.0, "gamma": 40.0}, {"fraction": 0.2, "beta": 3.0, "gamma": 60.0}),
         cases=("linear, full batch",),
+        gradients=2,
     )
 
     def gaps(self, objective: Objective, state: State, theta: np.ndarray, gap: float) -> Iterator[Metric]:
