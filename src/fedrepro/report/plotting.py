@@ -24,6 +24,9 @@ from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator, 
 #: Okabe & Ito's palette, in the order in which curves are drawn
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 PUBLISHED = {"color": "#000000", "linestyle": (0, (1, 2)), "linewidth": 1.2}
+#: a printed number as a point, in the colour of its method; numbers read from a figure say so in the legend
+PRINTED_POINT: Any = {"marker": "*", "markersize": 8, "markerfacecolor": "none", "linestyle": "none"}
+NOTE = "seeds"  # group id of the note beside a panel
 #: returned by the function of a figure: the figure and its numbers
 Drawn = tuple[Figure, pd.DataFrame]
 #: a literal that matplotlib's types do not list
@@ -68,7 +71,36 @@ def band(
     summary = table.groupby(x)["value"].agg(median="median", low="min", high="max").reset_index()
     (line,) = axes.plot(summary[x], summary["median"], label=label, color=colour, **style)
     axes.fill_between(summary[x], summary["low"], summary["high"], color=line.get_color(), alpha=0.18, linewidth=0)
+    say_seeds(axes, table)
     return summary
+
+
+def say_seeds(axes: Axes, table: pd.DataFrame) -> None:
+    """Note beside the panel how many seeds it shows; of several tables, the fewest and the most."""
+    if "seed" not in table or table.empty:
+        return
+    found = [text for text in axes.texts if text.get_gid() == NOTE]
+    count = table["seed"].nunique()
+    counts = {count, *(int(n) for text in found for n in re.findall(r"\d+", text.get_text()))}
+    words = f"{min(counts)}–{max(counts)} seeds" if len(counts) > 1 else f"{count} seed{'s' * (count > 1)}"
+    if found:
+        found[0].set_text(words)
+    else:
+        style: Any = {"rotation": 270, "ha": "left", "va": "top", "fontsize": 6, "color": "#777777", "gid": NOTE}
+        axes.text(1.005, 1.0, words, transform=axes.transAxes, **style)
+
+
+def say_scale(fig: Figure, scale: str) -> None:
+    """Add the scale of the run to the panels' notes."""
+    for text in (text for axes in fig.axes for text in axes.texts if text.get_gid() == NOTE):
+        text.set_text(f"{scale}, {text.get_text()}")
+
+
+def leave_empty(axes: Axes, reason: str) -> None:
+    """A panel from which nothing can be judged: only the reason."""
+    style: Any = {"ha": "center", "va": "center", "fontsize": 8, "color": "#555555", "in_layout": False}
+    axes.text(0.5, 0.4, reason, transform=axes.transAxes, **style)
+    axes.grid(visible=False)
 
 
 def log_axis(axes: Axes, which: str) -> None:

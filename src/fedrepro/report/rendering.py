@@ -36,6 +36,7 @@ def render_artefact(
     shown = {f"{n}.data": _samples(path) for n, path in zip(spec.get("data", []), samples, strict=True)}
     drawn = draw(Tables(frames | shown, read_printed(published) if published else {}))
     picture, numbers = drawn if spec["kind"] == "figure" else (plotting.table_figure(drawn, spec["title"]), drawn)
+    plotting.say_scale(picture, scale)
     if mark := stamp_of(frames | shown):
         plotting.stamp(picture, mark)
     for kind in ("svg", "png"):

@@ -245,11 +245,14 @@ def test_figures_return_what_they_draw(tables, name):
 
 
 def test_the_change_from_lambda_0_is_paired_by_seed():
-    # Changes of 2 and 4 points: mean 3, standard error √2/√2 = 1, times t of one degree of freedom, 12.706.
-    by_seed = pd.DataFrame({0: [50.0, 52.0], 1: [60.0, 64.0]}, index=pd.Index([0, 0.9], name="fraction"))
+    # Changes of 2, 4 and 3 points: mean 3, standard error 1/√3, times t of two degrees of freedom, 4.303.
+    by_seed = pd.DataFrame(
+        {0: [50.0, 52.0], 1: [60.0, 64.0], 2: [40.0, 43.0]}, index=pd.Index([0, 0.9], name="fraction")
+    )
     change = figures._change(by_seed)
     assert change["change"].tolist() == [0, 3]
-    assert change.loc[0.9, "half"] == pytest.approx(12.706, abs=1e-3)
+    assert change.loc[0.9, "half"] == pytest.approx(4.3027 / 3**0.5, abs=1e-3)
+    assert figures._change(by_seed[[0, 1]]).loc[0.9, "half"] == 0  # of two seeds it would fill the panel
     assert figures._change(by_seed.loc[[0.9]])["change"].isna().all()
 
 

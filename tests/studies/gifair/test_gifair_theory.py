@@ -87,8 +87,8 @@ def test_the_first_step_is_an_eighth_of_the_inverse_smoothness():
 
 
 def test_theorem_37_as_printed_fails_for_one_device_and_one_hypothesis():
-    """λ = 0, K = 1: the printed bound √(½ log(1/δ))/N = 0.0122 is exceeded by 48 or fewer losses of N = 100, of which the
-    binomial law gives 0.3822. With McDiarmid's N terms the bound is 0.122: 37 or fewer, 0.0060."""
+    """λ = 0, K = 1: the printed bound √(½ log(1/δ))/N = 0.0122 is exceeded by 48 or fewer losses of N = 100, to which
+    the binomial law gives 0.3822. With McDiarmid's N terms the bound is 0.122: 37 or fewer, 0.0060."""
     one = federate(([[0.0]] * 100, [0.0] * 100))
     found = run(make_task("linear", features=1), one, make_plan(1), GeneralisationBound())
     assert found.values("exceeds_printed")[-1] == pytest.approx(0.3822, abs=0.01)
@@ -121,8 +121,8 @@ def test_per_approaches_the_optimum_of_2_1_but_not_that_of_2_4():
 
 
 def test_the_gradient_of_h_by_hand():
-    """F_0 = ½(w − 1)², F_1 = ½(w + 3)² at w = 0: losses ½ and 4.5, so ranks −1 and 1. λ = λ_max/2 = ¼, so the weights are
-    ½ ∓ ¼, and ∇H = −¼ + ¾ · 3 = 2."""
+    """F_0 = ½(w − 1)², F_1 = ½(w + 3)² at w = 0: losses ½ and 4.5, so ranks −1 and 1. λ = λ_max/2 = ¼, so the weights
+    are ½ ∓ ¼, and ∇H = −¼ + ¾ · 3 = 2."""
     two = federate(([[1.0]], [1.0]), ([[1.0]], [-3.0]))
     task = make_task("linear", features=1, bias=False)
     found = run(task, two, make_plan(1), GIFAIRStationary(lr=0.1, fraction=0.5)).only

@@ -146,3 +146,27 @@ def test_a_figure_is_laid_out_once_for_its_two_kinds(monkeypatch):
     for kind in ("svg", "png"):
         plotting.save(fig, kind)
     assert (len(runs), len(drawn)) == (1, 2)
+
+
+def test_a_panel_says_its_seeds_and_later_the_scale():
+    fig, axes = plotting.figure(1, 2)
+    runs = pd.DataFrame({"round": [0, 1] * 3, "seed": [0, 0, 1, 1, 2, 2], "value": 1.0})
+    plotting.band(axes[0, 0], runs, "round")
+    plotting.band(axes[0, 0], runs[runs["seed"] < 2], "round")
+    plotting.say_seeds(axes[0, 1], runs[runs["seed"] == 0])
+    plotting.say_scale(fig, "demo")
+    assert [[text.get_text() for text in ax.texts] for ax in axes[0]] == [["demo, 2–3 seeds"], ["demo, 1 seed"]]
+
+
+def test_a_panel_without_seeds_says_nothing():
+    fig, axes = plotting.figure()
+    plotting.say_seeds(axes[0, 0], pd.DataFrame({"value": [1.0]}))
+    plotting.say_scale(fig, "demo")
+    assert not axes[0, 0].texts
+
+
+def test_an_empty_panel_has_its_reason_only():
+    _, axes = plotting.figure()
+    plotting.leave_empty(axes[0, 0], "too few rounds")
+    assert [text.get_text() for text in axes[0, 0].texts] == ["too few rounds"]
+    assert not axes[0, 0].has_data()

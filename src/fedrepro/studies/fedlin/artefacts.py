@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fedrepro.evidence.tables import Tables, final, rows
-from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure, log_axis
+from fedrepro.report.plotting import COLOURS, PRINTED_POINT, PUBLISHED, Drawn, figure, log_axis, say_seeds
 from fedrepro.studies.fedlin.measures import NOISE_FREE, variant
 
 #: of points with error bars
@@ -103,6 +103,7 @@ def fig3_3(tables: Tables) -> Drawn:
         curves = rows(tables[f"hm1_start_{case.lower()}"], metric, group="box 10, sd")
         for i, (_, own) in enumerate(curves.groupby("seed")):
             ax.plot(own["round"], own["value"], color=COLOURS[i % len(COLOURS)], linewidth=0.7, alpha=0.8)
+        say_seeds(ax, curves)
         drawn.append(curves[["seed", "round", "value"]].assign(case=case, norm=norm, method="Algorithm 3.1"))
         alone = {
             "Separate, 600 steps": ("--", {"algorithm": "hm1", "group": "separate 10, sd"}),
@@ -168,10 +169,20 @@ def tuning(tables: Tables) -> Drawn:
                 {"facecolor": COLOURS[0] if chosen else "none", "zorder": 2 + chosen},
             )
             ax.scatter(points["test"], at, s=26, edgecolor=COLOURS[0], label=CHOSEN[bool(chosen)], **look)
+        say_seeds(ax, errors)
+        for place, label in enumerate(order):
+            if number := tables.printed.get(f"t34_{sensor}_{label.lower().replace('-', '_')}"):
+                ax.plot(
+                    number.value,
+                    place,
+                    color=COLOURS[1],
+                    label="Table 3.4, printed" if place == 0 else None,
+                    **PRINTED_POINT,
+                )
         ax.set(title=f"sensor {sensor}", xlabel="test A-RMSE", ylim=(-0.6, len(order) - 0.4))
         log_axis(ax, "x")
     axes[0, 0].set_yticks(range(len(order)), order)
-    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return fig, wide.sort_values(["group", "method", "validation"], ignore_index=True)
 
 
@@ -196,6 +207,7 @@ def gain(tables: Tables) -> Drawn:
             lines.append({"rank": rank, "method": label, "ratio": ratio.mean(), "sd": ratio.std(), "seeds": len(ratio)})
         own = pd.DataFrame(lines).query("method == @label")
         ax.errorbar(own["rank"], own["ratio"], own["sd"], color=colour, label=label, **POINTS)
+    say_seeds(ax, rows(table, "gain_over_converged"))
     ax.axhline(1, label="Separate, converged", **PUBLISHED)
     ax.set(xscale="log", yscale="log", xlabel="rank of Ω (100 devices)", ylabel="error / error of converged Separate")
     ax.set_title(READING_GAIN)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from fedrepro.evidence.tables import Tables, final, rows
-from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure
+from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure, say_seeds
 from fedrepro.studies.fedlin.artefacts import POINTS, spread
 from fedrepro.studies.fedlin.datasets.hm2 import SPARSE
 from fedrepro.studies.fedlin.measures import HALF_WIDTHS, phi_intervals
@@ -109,6 +109,7 @@ def fig3_4(tables: Tables) -> Drawn:
     off = theta[["mean", "low", "high"]].sub(theta["true"], axis=0)
     ends = [off["mean"] - off["low"], off["high"] - off["mean"]]
     ax.errorbar(at, off["mean"], ends, fmt="o", capsize=3, markersize=4)
+    say_seeds(ax, mine)
     ax.axhline(0, **PUBLISHED)
     ax.set_xticks(at, [f"$\\theta_{{1,{j + 1}}}$\n= {v:g}" for j, v in enumerate(theta["true"])])
     ax.set(title=r"Case I, $\theta_1$, lasso", ylabel="posterior − truth, 90 % interval")
@@ -119,6 +120,7 @@ def fig3_4(tables: Tables) -> Drawn:
     ax.scatter(at, phi["true"], marker="x", color=COLOURS[1], zorder=3, label="truth")
     ax.set_xticks(at, [f"${name}_{j + 1}$" for name in (r"\mu", r"\log\tau") for j in range(len(phi) // 2)])
     ax.set(title=r"hierarchy, $\phi$")
+    say_seeds(ax, phi)
     ax.legend()
     phi = phi.assign(low=phi["mean"] - width * phi["sd"], high=phi["mean"] + width * phi["sd"])
     both = [theta.reset_index().assign(panel="theta of device 1, Case I"), phi.assign(panel="phi, hierarchy")]
@@ -138,6 +140,7 @@ def calibration(tables: Tables) -> Drawn:
             ax.axhline(0, **PUBLISHED)
             for i, setting in enumerate(settings):
                 mine = _arm(tables[experiment], "hm2", setting)
+                say_seeds(ax, mine)
                 each = [100 * _by_seed(mine, f"{prefix}_{level}") for level in levels]
                 means = np.array([own.mean() for own in each])
                 errors = np.array([own.sem() if len(own) > 1 else 0.0 for own in each])
@@ -183,6 +186,7 @@ def new_device(tables: Tables) -> Drawn:
     ax.axhline(zero, label=name, **PUBLISHED)
     ax.set_xticks(np.arange(len(sizes)), map(str, sizes))
     ax.set(yscale="log", xlabel="samples of the new device", ylabel="test RMSE")
+    say_seeds(ax, rows(table, "newcomer_rmse"))
     ax.legend(fontsize=7)
     trivial = pd.DataFrame({"samples": sizes, "rmse": zero, "way": name})
     return fig, pd.concat([*lines, trivial], ignore_index=True)

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from fedrepro.evidence.tables import Tables, final, rows
-from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, band, figure
+from fedrepro.report.plotting import COLOURS, PRINTED_POINT, PUBLISHED, Drawn, band, figure, say_seeds
 from fedrepro.studies.fgpr.datasets.gp_draws import unbalanced_sizes
 
 BLUE, RED, GREEN, GREY = *COLOURS[:3], COLOURS[7]
@@ -87,6 +87,7 @@ def quantile_bands(ax: Axes, own: pd.DataFrame, x: str, label: str, colour: str,
         ends = found[f"low_{share}"], found[f"high_{share}"]
         ax.fill_between(at, *ends, color=colour, alpha=alpha, linewidth=0)
     ax.plot(at, found["median"], color=colour, label=label, **style)
+    say_seeds(ax, own)
     return found
 
 
@@ -120,6 +121,8 @@ def local_steps(tables: Tables) -> Drawn:
     for colour, (period, setting) in zip(COLOURS, sorted(periods.items()), strict=False):
         label = "one-shot" if period > last else f"E = {period}"
         own = rows(table, "error", setting=setting)
+        for ax in (curves, ends):
+            say_seeds(ax, own)
         middle = own.groupby("round")["value"].median()
         curves.plot(middle.index, middle, color=colour, label=label)
         late = rows(table, "late_error", setting=setting)["value"]
@@ -148,7 +151,7 @@ def fig4_5(tables: Tables) -> Drawn:
         ("Adam, full batch", "bad_start_full_batch", "adam", BLUE, ":"),
         ("SGD, full batch", "bad_start_full_batch", "sgd", RED, ":"),
     ]
-    fig, ((ax,),) = figure(1, 1, width=6.4, height=3.2)
+    fig, ((ax,),) = figure(1, 1, width=7.6, height=3.2)
     drawn = []
     for label, name, setting, colour, line in arms:
         own = rows(tables[name], "a_rmse", algorithm="fgpr", setting=setting, **OVERALL)
@@ -161,14 +164,14 @@ def fig4_5(tables: Tables) -> Drawn:
     ax.axhline(trivial, color=GREY, linewidth=0.8, label="training mean")
     ax.axhline(0.2, label="noise", **PUBLISHED)
     ax.set(xlabel="round", ylabel="averaged RMSE")
-    ax.legend(fontsize=7, ncols=2)
+    ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
     return fig, pd.concat(drawn, ignore_index=True)
 
 
 def fig4_8(tables: Tables) -> Drawn:
     """Fig. 4.8: CURRIN's test RMSE over the weight of the device with high fidelity, by budget."""
     errors = final(tables["weights"], "a_rmse", **OVERALL)
-    fig, ((ax,),) = figure(1, 1, width=6.0, height=3.1)
+    fig, ((ax,),) = figure(1, 1, width=7.6, height=3.1)
     drawn = []
     for label, variant, colour in (("as released", "published", BLUE), ("steps ten times as long", "more steps", RED)):
         own = errors[(errors["algorithm"] == "fgpr") & errors["setting"].str.startswith(f"{variant},")]
@@ -177,8 +180,13 @@ def fig4_8(tables: Tables) -> Drawn:
     for setting, line in (("shared", "--"), ("separate", ":")):
         value = rows(errors, "a_rmse", algorithm="gp_maximum", setting=setting)["value"].median()
         ax.axhline(value, color="#000000", linewidth=1, linestyle=line, label=f"maximum likelihood, {setting}")
+    for place, method in ((tables.printed["hf_weight"].value, "fgpr"), (1.0, "separate")):
+        value = tables.printed[f"t42_currin_{method}"].value
+        ax.plot(
+            place, value, color="#000000", label="Table 4.2, printed" if method == "fgpr" else None, **PRINTED_POINT
+        )
     ax.set(xlabel="weight of the high fidelity p₁ (1: Separate)", ylabel="test RMSE")
-    ax.legend(fontsize=7)
+    ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
     return fig, pd.concat(drawn, ignore_index=True)
 
 

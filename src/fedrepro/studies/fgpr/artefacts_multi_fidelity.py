@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from fedrepro.evidence.tables import Tables, final, rows
-from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure
+from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, figure, say_seeds
 from fedrepro.studies.fgpr.datasets.multi_fidelity import FUNCTIONS
 
 NAMES = {"currin": "CURRIN", "park": "PARK", "branin": "BRANIN", "hartmann": "Hartmann-3D", "borehole": "Borehole"}
@@ -37,6 +37,9 @@ CALIBRATED = (
     *("FGPR", "FGPR's θ to convergence", "Separate", "Separate to convergence", "Separate to convergence, ARD"),
     *("AR", "Deep", "Modular GP"),
 )
+
+
+FIRST = pd.DataFrame({"seed": [0]})  # curves are those of the first seed
 
 
 def _arm(table: pd.DataFrame, algorithm: str, setting: str) -> pd.DataFrame:
@@ -170,6 +173,8 @@ def calibration(tables: Tables) -> Drawn:
                         f"{above:.0f}", (x, NLPD_MOST), (0, 4), textcoords="offset points", ha="center", fontsize=5
                     )
         ax.set_ylabel(label)
+        for function in NAMES:
+            say_seeds(ax, tables[f"multi_fidelity_{function}"])
         for edge in np.arange(len(NAMES) - 1) + 0.5:
             ax.axvline(edge, color="#bbbbbb", linewidth=0.6)
         ax.grid(axis="x", visible=False)
@@ -199,6 +204,7 @@ def held(tables: Tables) -> Drawn:
         look = {"marker": "o", "markersize": 3, "capsize": 2, "color": COLOURS[i], "label": ROWS["baseline", setting]}
         ax.errorbar(by_size["held"] * (1 + 0.02 * (i - 1.5)), by_size["rmse"], ends, **look)
     trivial = final(table, "a_rmse_trivial", split="test", group="", client=-1)["value"].median()
+    say_seeds(ax, errors)
     ax.axhline(trivial, label="trivial: training mean", **PUBLISHED)
     sizes = sorted(errors["held"].unique())
     ax.set(xscale="log", yscale="log", xlabel="samples of the high-fidelity client", ylabel="test RMSE")
@@ -235,6 +241,7 @@ def _draw_pair(
             if "sd" in curve:
                 low, high = curve["mean"] - 1.96 * curve["sd"], curve["mean"] + 1.96 * curve["sd"]
                 ax.fill_between(x, low, high, color=COLOURS[1], alpha=0.15, linewidth=0)
+            say_seeds(ax, FIRST)
             error = final(table, "rmse", split="test", client=k)["value"]
             ax.set_title(f"{method}, device {k + 1}: test RMSE {error.mean():.2g}")
             drawn.append(curve.assign(x=x, device=k + 1, method=method, truth=truth(x)[k]))
@@ -271,6 +278,7 @@ def _draw_curve(axes: Axes, tables: Tables, function: str, algorithm: str, setti
     axes.plot(x, drawn["mean"], color="#000000", linewidth=1.2, label="mean")
     at = low + (high - low) * own["x0"]
     axes.plot(at, own["y"], "o", color=COLOURS[0], markersize=2.5, label="samples")
+    say_seeds(axes, FIRST)
     axes.set(xlabel="x")
     return drawn.assign(function=function, method=algorithm, setting=setting, client=client)
 

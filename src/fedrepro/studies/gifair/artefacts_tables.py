@@ -156,7 +156,7 @@ def _grouped(tables: Tables, data: str, number: str) -> pd.DataFrame:
 
 
 def shakespeare_fedavg(tables: Tables) -> pd.DataFrame:
-    """FedAvg and GIFAIR-FL-Global by λ on both federations: fairness over devices and, with two groups, between them."""
+    """FedAvg and GIFAIR-FL-Global by λ on both federations: fairness over devices and between groups."""
     lines = []
     for data in ("shakespeare_31", "shakespeare_2"):
         derived = tables[f"{data}_fedavg"].query("split == 'derived'")

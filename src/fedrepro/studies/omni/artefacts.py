@@ -1,7 +1,7 @@
 """Omni-Fedge (paper 001): the table of sample sizes, Fig. 1, the steps that were tried, the weights ω over rounds, and
 rounds to an accuracy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -10,8 +10,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.ticker import LogLocator
 
 from fedrepro.evidence.intervals import Sample
-from fedrepro.evidence.tables import RUN, Tables, final, rows
-from fedrepro.report.plotting import COLOURS, Drawn, band, figure, plain_ticks
+from fedrepro.evidence.tables import RUN, Printed, Tables, final, rows
+from fedrepro.report.plotting import COLOURS, PRINTED_POINT, Drawn, band, figure, leave_empty, plain_ticks, say_seeds
 from fedrepro.studies.omni.measures import TARGETS, square
 
 SETTINGS = {"mnist_iid": "MNIST, i.i.d.", "mnist_noniid": "MNIST, non-i.i.d."}
@@ -30,6 +30,11 @@ ENDS = {
     "local": {"local": ("local training", COLOURS[2]), "local_authors": ("local training, authors' code", COLOURS[2])},
     "baselines": {"fedavg": ("FedAvg", COLOURS[4]), "fedper": ("FedPer", COLOURS[6]), "fedrep": ("FedRep", COLOURS[7])},
 }
+#: algorithm → its name in `published.csv`: test accuracies read by eye off figures in the authors' repository, where
+#: runs from scratch are taken for the non-i.i.d. ones and those from local models for the i.i.d. ones
+READ = {"omni_fedge_authors": "omni", "fedsgd_authors": "fedsgd", "local_authors": "local"}
+READ_LABEL = "authors' code, read off their figure"
+LEAST_SEEDS = 3  # an interval of two seeds is wider than the axis
 GAP = 0.045  # from one end point to the next, as a share of the rounds
 BELOW = 0.1  # accuracy shown below the worst end; curves begin lower
 
@@ -75,12 +80,16 @@ def fig1(tables: Tables) -> Drawn:
                     curve = rows(chosen(tables[f"{name}_{more}"], algorithm), "accuracy", split=split, client=-1)
                     ends.append((label, colour, "authors" not in label, final(curve, "accuracy")["value"]))
             drawn += [line.assign(**about) for line in _end_points(ax, ends, last)]
+            if split == "test":
+                drawn.append(
+                    _read_points(ax, tables.printed, name, [label for label, *_ in ends], last).assign(**about)
+                )
             ax.set(xticks=[0, last // 2, last], ylim=(max(0.0, min(v.mean() for *_, v in ends) - BELOW), 1.0))
         axes[0, column].set_title(title)
         axes[1, column].set_xlabel("round")
     for ax, split in zip(axes[:, 0], ("train", "test"), strict=True):
         ax.set_ylabel(f"{split} accuracy")
-    handles = dict(zip(*reversed(axes[0, 1].get_legend_handles_labels()), strict=True))
+    handles = dict(zip(*reversed(axes[1, 1].get_legend_handles_labels()), strict=True))
     fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
     return fig, pd.concat(drawn, ignore_index=True)
 
@@ -89,7 +98,8 @@ def _end_points(ax: Axes, ends: list[tuple[str, str, bool, pd.Series]], last: in
     """Draw the ends of runs beside their curves: mean and 95 % interval over seeds; hollow for the authors' code."""
     for place, (label, colour, full, values) in enumerate(ends, start=1):
         found = Sample.of(values.to_numpy())
-        low, high = (found.mean if np.isnan(end) else end for end in (found.low, found.high))  # one seed: no interval
+        few = len(values) < LEAST_SEEDS
+        low, high = (found.mean if few or np.isnan(end) else end for end in (found.low, found.high))
         x, known = last * (1 + GAP * place), label in ax.get_legend_handles_labels()[1]
         ax.errorbar(
             x,
@@ -105,6 +115,21 @@ def _end_points(ax: Axes, ends: list[tuple[str, str, bool, pd.Series]], last: in
         line = {"round": last, "mean": found.mean, "low": low, "high": high, "method": label, "shown": "end"}
         yield pd.DataFrame([line])
     ax.axvline(last * (1 + GAP / 2), color="#bbbbbb", linewidth=0.6)
+
+
+def _read_points(ax: Axes, printed: Mapping[str, Printed], name: str, labels: list[str], last: int) -> pd.DataFrame:
+    """Draw the test accuracies read off the authors' figure over the ends of the same methods."""
+    data, split = name.split("_")
+    start, shown = "scratch" if split == "noniid" else "local", []
+    names = {algorithm: (label, colour) for algorithm, (label, colour, *_) in {**METHODS, **ENDS["local"]}.items()}
+    for algorithm, number in READ.items():
+        label, colour = names[algorithm]
+        value = printed[f"{data}_{start}_{number}"].value
+        place = labels.index(label) + 1 if label in labels else len(labels) + 1
+        known = READ_LABEL in ax.get_legend_handles_labels()[1]
+        ax.plot(last * (1 + GAP * place), value, color=colour, label=None if known else READ_LABEL, **PRINTED_POINT)
+        shown.append({"round": last, "mean": value, "method": label, "shown": "read off the authors' figure"})
+    return pd.DataFrame(shown)
 
 
 def steps(tables: Tables) -> pd.DataFrame:
@@ -162,6 +187,8 @@ def weights(tables: Tables) -> Drawn:
         images[weight] = ax.imshow(
             matrix, cmap="viridis" if weight else "Greys", norm=norm if weight else None, **({} if weight else LABELS)
         )
+        if np.isnan(matrix).all():
+            leave_empty(ax, "no such rounds,\nor diverged")
         for (i, j), value in np.ndenumerate(matrix):
             drawn.append({"i": i, "j": j, "value": value, "data": title, "panel": label})
             if np.isfinite(value):
@@ -173,6 +200,7 @@ def weights(tables: Tables) -> Drawn:
         ax.tick_params(labelsize=6.5, length=0)
     for line, title in zip(axes, SETTINGS.values(), strict=True):
         line[0].set_ylabel(f"{title}\nnode i")
+        say_seeds(line[-1], pd.DataFrame({"seed": [0]}))  # the first only
     for above, below, (_, label, _) in zip(axes[0], axes[-1], shown, strict=False):
         above.set_title(label)
         below.set_xlabel("data of node j")

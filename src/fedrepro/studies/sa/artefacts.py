@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MultipleLocator
 
 from fedrepro.evidence.tables import Tables, final, rows
-from fedrepro.report.plotting import COLOURS, Drawn, band, figure
+from fedrepro.report.plotting import COLOURS, Drawn, band, figure, leave_empty, say_seeds
 
 DATA = {"fmnist": "F-MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10"}
 SPLITS = {"iid": "IID", "dir": "DIR", "scdir": "SC-DIR"}
@@ -90,8 +90,7 @@ def _grid(tables: Tables, metric: str, label: str) -> Drawn:
             ax.set_title(title)
         ax.axhline(chances[data], label="chance", color="black", linestyle=":", linewidth=1.2)
         if reason := _unreadable(table, data):
-            ax.text(0.5, 0.4, reason, transform=ax.transAxes, ha="center", va="center", fontsize=8, color="#555555")
-            ax.grid(visible=False)
+            leave_empty(ax, reason)
             drawn.append(pd.DataFrame([{"data": title, "split": split, "left empty": " ".join(reason.split())}]))
             continue
         for setting, (method, colour) in METHODS.items():
@@ -115,7 +114,7 @@ def _unreadable(table: pd.DataFrame, data: str) -> str:
     ends = final(curves, "accuracy").groupby("setting")["value"].median()
     if last >= FEWEST_ROUNDS and ends.max() >= 2 / CLASSES[data]:
         return ""
-    seen = f"{last} rounds here" if last < FEWEST_ROUNDS else f"at chance after {last} rounds"
+    seen = f"{last} round{'s' * (last != 1)} here" if last < FEWEST_ROUNDS else f"at chance after {last} rounds"
     return f"{seen};\nthe published settings\nneed about {GPU_HOURS[data]:g} GPU-hours"
 
 
@@ -167,5 +166,6 @@ def partitions(tables: Tables) -> Drawn:
         ax.set_xticks(range(counts.shape[1]))
         if ax in axes[0]:
             ax.set_title(DATA[data])
+        say_seeds(ax, mine)
         drawn.append(mine[["client", "step", "value"]].assign(data=DATA[data], split=name))
     return fig, pd.concat(drawn, ignore_index=True).rename(columns={"step": "class", "value": "samples"})

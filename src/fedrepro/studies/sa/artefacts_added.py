@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from fedrepro.evidence.tables import Tables, rows
-from fedrepro.report.plotting import COLOURS, Drawn, band, figure, log_axis
-from fedrepro.studies.sa.artefacts import METHODS, with_deviation
+from fedrepro.report.plotting import COLOURS, Drawn, band, figure, leave_empty, log_axis, say_seeds
+from fedrepro.studies.sa.artefacts import FEWEST_ROUNDS, METHODS, with_deviation
 from fedrepro.studies.sa.measures import trajectory
 
 #: algorithm → (name, colour, line), at its chosen factor
@@ -43,13 +43,18 @@ def arms(tables: Tables) -> Drawn:
     table = tables["fmnist_dir_tuned"]
     fig, axes = figure(1, 2, width=9.0, height=3.6)
     drawn = []
+    last = int(rows(table, "accuracy", split="test")["round"].max())
     for ax, metric in zip(axes[0], ("accuracy", "loss"), strict=True):
+        if last < FEWEST_ROUNDS:
+            leave_empty(ax, f"{last} rounds here; the comparison needs 20")
         for (algorithm, setting), (label, colour, style) in _shown(table).items():
             curve = rows(table, metric, split="test", client=-1, algorithm=algorithm, setting=setting)
             summary = curve.groupby("round")["value"].agg(median="median", low="min", high="max").reset_index()
-            ax.plot(summary["round"], summary["median"], label=label, color=colour, linestyle=style)
+            shown = summary if last >= FEWEST_ROUNDS else summary.iloc[:0]
+            ax.plot(shown["round"], shown["median"], label=label, color=colour, linestyle=style)
             drawn.append(summary.assign(metric=metric, arm=label))
         ax.set(xlabel="round", ylabel=f"test {metric}")
+        say_seeds(ax, table)
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig, pd.concat(drawn, ignore_index=True)
 
@@ -92,11 +97,13 @@ def skew(tables: Tables) -> Drawn:
             ax.errorbar(at, ends["mean"], yerr=reach, fmt="o", markersize=4, capsize=2, color=colour, label=method)
             drawn.append(ends.assign(metric=metric, method=method, case=[" ".join(s.split()) for s in SKEWS.values()]))
         if not ends["seeds"].any():
-            ax.text(0.5, 0.5, "too few rounds", transform=ax.transAxes, ha="center", color="#555555")
+            leave_empty(ax, "too few rounds here;\nthe comparison needs 25")
             ax.set_yticks([])
         ax.set_xticks(range(len(SKEWS)), list(SKEWS.values()))
         ax.grid(axis="x", visible=False)
         ax.set_ylabel(label)
+        for name in SKEWS:
+            say_seeds(ax, rows(tables[name], "late_loss"))
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return fig, pd.concat(drawn, ignore_index=True)
 
@@ -123,7 +130,9 @@ def ode(tables: Tables) -> Drawn:
 
 def _path(ax: Axes, table: pd.DataFrame, steps: int) -> pd.DataFrame:
     """w̄ over interpolated time (δ = 0.9, first seed) and the solution of (37) from the first round on."""
-    path = trajectory(table[(table["grid.power"] == 0.9) & (table["seed"] == table["seed"].min())])
+    first = table[(table["grid.power"] == 0.9) & (table["seed"] == table["seed"].min())]
+    path = trajectory(first)
+    say_seeds(ax, first)
     time, solved = path.time, path.solution(1, path.time[1:])
     for j, name in enumerate(("slope", "intercept")):
         ax.plot(time, path.iterates[:, j], color=COLOURS[j + 4], linewidth=1.2, label=f"{name} of w̄")

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from fedrepro.evidence.tables import Tables, final, rows
-from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, band, figure, log_axis
+from fedrepro.report.plotting import COLOURS, PUBLISHED, Drawn, band, figure, log_axis, say_seeds
 from fedrepro.studies.sgld.measures import DELTA
 
 BLUE, RED, GREEN = COLOURS[:3]  # the paper: baseline blue, ours red
@@ -68,7 +68,7 @@ def _fig6(softmax: pd.DataFrame, network: pd.DataFrame, arms: list[Arm]) -> Draw
         lower.set(xlabel="round", ylim=(-1.15 * reach, 1.15 * reach))
     axes[0, 0].set_ylabel("training loss")
     axes[1, 0].set_ylabel("less the baseline's\n(below 0: better)")
-    axes[0, 0].legend(loc="upper right", fontsize=7)
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=7)
     fig.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=7)
     return fig, pd.concat(summaries, ignore_index=True)
 
@@ -79,6 +79,7 @@ def _middle_half(ax: Axes, curves: pd.DataFrame, label: str, colour: str, line: 
     quartiles.columns = pd.Index(["low", "median", "high"])
     ax.plot(quartiles.index, quartiles["median"], color=colour, linestyle=line, label=label)
     ax.fill_between(quartiles.index, quartiles["low"], quartiles["high"], color=colour, alpha=0.12, linewidth=0)
+    say_seeds(ax, curves)
     return quartiles.reset_index()
 
 
@@ -103,7 +104,8 @@ def smoothness(tables: Tables) -> Drawn:
         ax.invert_yaxis()
         ax.set_xscale("log")  # powers of ten only: more labels overlap
         ax.xaxis.set_minor_formatter(NullFormatter())
-    axes[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 0.18))
+        say_seeds(ax, panel)
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return fig, drawn
 
 
@@ -172,6 +174,7 @@ def attack(tables: Tables) -> Drawn:
         for ax, metric in zip(axes[0], ("accuracy", "attack_area"), strict=True):
             ax.scatter(own["epsilon_median_node"], own[metric], s=8, color=colour, alpha=0.45, linewidth=0)
             ax.plot(middle["epsilon_median_node"], middle[metric], color=colour, label=label, linewidth=1.2)
+            say_seeds(ax, own)
     for ax in axes[0]:
         ax.axvline(10, **PUBLISHED)
         ax.set(xscale="log", xlabel=f"ε of the median node (δ = {DELTA:g})")
@@ -202,6 +205,7 @@ def quadratics(tables: Tables) -> Drawn:
     fig, axes = figure(1, 2, width=9.0, height=2.9)
     ax = axes[0, 0]
     ax.scatter(bounds["value"], order, s=14, color=BLUE, linewidth=0, alpha=0.7)
+    say_seeds(ax, bounds)
     ax.axvline(0, color="#999999", linewidth=0.8)
     ax.set(yticks=range(len(names)), yticklabels=list(names.values()), xlabel="slack (negative: the bound fails)")
     ax.set_xscale("symlog", linthresh=1.0)
@@ -241,6 +245,7 @@ def privacy(tables: Tables) -> Drawn:
     axes[0, 1].set_ylabel("test accuracy")
     both = accuracy.merge(rows(table, "epsilon_median_node"), on=["setting", "seed"], suffixes=("", "_epsilon"))
     axes[0, 2].scatter(both["value_epsilon"], both["value"], s=10, color=BLUE, linewidth=0, alpha=0.6)
+    say_seeds(axes[0, 2], both)
     axes[0, 2].axvline(10, **PUBLISHED)
     axes[0, 2].set(xscale="log", xlabel="ε of the median node", ylabel="test accuracy")
     for ax in axes[0, :2]:
@@ -263,6 +268,7 @@ def contraction(tables: Tables) -> Drawn:
                 ax.plot(one["round"], one["value"], color=colour, linewidth=0.5, alpha=0.4)
             middle = own.groupby("round")["value"].median()
             ax.plot(middle.index, middle, color=colour, linewidth=1.8, label=setting)
+            say_seeds(ax, own)
             drawn.append(own.assign(model=title)[["model", "setting", "seed", "round", "value"]])
         ax.set(xlabel="round", title=title)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -1,12 +1,12 @@
 """Theorem 37 (thesis App. A.3.2) on one hypothesis, where the weighted Rademacher complexity is 0.
 
-Each sample's loss is 0 or M = 1 with probability ½, so the expected loss is ½ on every device. Over `draws` of the devices'
-samples, with the sizes and groups of the federation: the share in which the expected loss exceeds
+Each sample's loss is 0 or M = 1 with probability ½, so the expected loss is ½ on every device. Over `draws` of the
+devices' samples, with the sizes and groups of the federation: the share in which the expected loss exceeds
 
     L̂ + √(½ Σ_k n_k (p_k M/N_k + λ d(d − 1)M/2)² log(1/δ)) + λ d(d − 1)M/2,
 
-with n_k = 1 as printed, and n_k = N_k as McDiarmid's inequality has it, which sums over samples. L̂ is (2.1) on the sample.
-The theorem allows a share of δ. Draws come from a fixed stream.
+with n_k = 1 as printed, and n_k = N_k as McDiarmid's inequality has it, which sums over samples. L̂ is (2.1) on the
+sample. The theorem allows a share of δ. Draws come from a fixed stream.
 """
 
 import math

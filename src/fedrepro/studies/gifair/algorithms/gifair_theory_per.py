@@ -1,8 +1,8 @@
 """GIFAIR-FL-Per under the conditions of Theorem 15, for quadratic losses: `gifair_theory` with Per's own ranks.
 
-The theorem bounds H(θ̄, {θ_k}) − H* of (2.4). It leaves H* open: "H(θ*, {θ_k}) such that Σ p_k θ_k = θ*". Steps tend to 0,
-so all θ_k tend to θ̄ and H to (2.1): `gap` is the distance from the least value of (2.1), in absolute terms, as H with
-models of their own may lie below it. `gap_own` is the distance from the least value of (2.4) itself, which is that of
+The theorem bounds H(θ̄, {θ_k}) − H* of (2.4). It leaves H* open: "H(θ*, {θ_k}) such that Σ p_k θ_k = θ*". Steps tend
+to 0, so all θ_k tend to θ̄ and H to (2.1): `gap` is the distance from the least value of (2.1), in absolute terms, as H
+with models of their own may lie below it. `gap_own` is the distance from the least value of (2.4) itself, that of
 Σ p_k F_k. Ranks are exact here by definition: those of the losses that devices send.
 """
 
@@ -24,6 +24,7 @@ class GIFAIRTheoryPer(GIFAIRTheory):
     trial: ClassVar[Trial] = Trial(
         ({"fraction": 0.5, "beta": 2.0, "gamma": 40.0}, {"fraction": 0.2, "beta": 3.0, "gamma": 60.0}),
         cases=("linear, full batch",),
+        gradients=2,
     )
 
     def gaps(self, objective: Objective, state: State, theta: np.ndarray, gap: float) -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""One unit, ŷ = tanh(wᵀx), with the loss ½(ŷ − y)²: smooth and not convex, with bounded gradients (thesis §2.3.2.2; added)."""
+"""One unit, ŷ = tanh(wᵀx), with the loss ½(ŷ − y)²: smooth, not convex, bounded gradients (thesis §2.3.2.2; added)."""
 
 import torch
 from torch import Tensor, nn
