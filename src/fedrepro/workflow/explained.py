@@ -91,7 +91,9 @@ def _cost(question: Question, alternatives: list[Alternative], rate: float) -> t
         missing = [e for e in _experiments(question, alternative) if not _there(question, e)]
         like = [replace(e, name=e.name.partition("__")[0]) for e in missing]  # the original's pace
         found = list(training_jobs(question.results, like, rate))
-        costs.append(sum(job.seconds for job in found) + (2 * OTHER_JOBS["data"] + OTHER_JOBS["collect"]) * len(missing))
+        costs.append(
+            sum(job.seconds for job in found) + (2 * OTHER_JOBS["data"] + OTHER_JOBS["collect"]) * len(missing)
+        )
         jobs += len(found)
         known = known and all(job.measured for job in found)
     counts: dict[tuple[str, ...], int] = {}
@@ -161,7 +163,9 @@ def _make(question: Question, alternatives: Iterable[Alternative], options: Mapp
 
 
 def _outcome(question: Question, value: str, alternative: Alternative, main: Number) -> Outcome:
-    other = " | ".join(map(value_text, alternative.other)) if len(alternative.keys) > 1 else value_text(alternative.other)
+    other = (
+        " | ".join(map(value_text, alternative.other)) if len(alternative.keys) > 1 else value_text(alternative.other)
+    )
     if not all(path.is_file() for path in question.runs(alternative)):
         return Outcome(alternative.keys, value, other, not_run="its run failed")
     return outcome(alternative.keys, value, other, main, question.number(alternative))
@@ -174,7 +178,10 @@ def _target(question: Question) -> dict[str, Any]:
         if spec["kind"] == "value":
             stated = question.printed.number(spec["published"])
             tolerance = amount(spec["tolerance"], stated.value)
-            band, printed = (stated.value - tolerance, stated.value + tolerance), f"{stated.value:.6g} ± {tolerance:.4g}"
+            band, printed = (
+                (stated.value - tolerance, stated.value + tolerance),
+                f"{stated.value:.6g} ± {tolerance:.4g}",
+            )
         elif spec["kind"] == "ordering":
             band = 0.0, 0.0
         elif spec["kind"] == "threshold":
@@ -183,7 +190,9 @@ def _target(question: Question) -> dict[str, Any]:
             band = at, at
     except Untested:
         pass
-    what = {"ordering": "advantage", "trend": "rank correlation"}.get(spec["kind"], spec.get("ours", {}).get("metric", ""))
+    what = {"ordering": "advantage", "trend": "rank correlation"}.get(
+        spec["kind"], spec.get("ours", {}).get("metric", "")
+    )
     return {"low": band[0], "high": band[1], "label": f"{label}: {what}", "printed": printed}
 
 

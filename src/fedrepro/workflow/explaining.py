@@ -163,4 +163,3 @@ class Question:
         with tempfile.TemporaryDirectory(prefix="fedrepro-explain-") as folder:
             collect_metrics(shards, out := Path(folder) / "table.parquet", parts.measure(self.study.name), divergence)
             return pd.read_parquet(out, columns=COLUMNS)
-
