@@ -5,7 +5,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fedrepro.workflow.ready import OTHER_JOBS
+from fedrepro.workflow.counts import OTHER_JOBS
 
 TRAINING = "train_algorithm"
 PRIOR = 20.0  # seconds of jobs of a rule that the plan's costs count for, beside what was measured

@@ -269,29 +269,8 @@ def test_hostile_text_is_shown_as_text(opened):
     assert page.locator("[id='artefact/other/x&<b>y']").count() == 1
 
 
-<<<<<<< HEAD
 def test_from_a_claim_to_its_figure_and_the_data(opened):
     page = opened("claims").page
-=======
-def test_hostile_text_is_shown_as_text(seen):
-    row = seen.page.locator("[id='other/spread']")
-    assert HOSTILE in row.locator("td").first.inner_text()
-    assert seen.page.locator("main script, main b:has-text('&')").count() == 0
-    assert seen.page.locator("[id='artefact/other/x&<b>y']").count() == 1
-
-
-def test_a_picture_can_be_downloaded(seen, tmp_path):
-    with seen.page.expect_download() as waiting:
-        seen.page.click("a[download='toy_fig3.svg']")
-    assert Path(waiting.value.path()).read_text(encoding="utf-8") == SVG
-    with seen.page.expect_download() as waiting:
-        seen.page.click("a[download='toy_fig3.png']")
-    assert base64.b64encode(Path(waiting.value.path()).read_bytes()).startswith(b"iVBORw0KGgo")
-
-
-def test_from_a_claim_to_its_figure_and_the_data(seen):
-    page = seen.page
->>>>>>> f5aed6e8b694430898513664d366d248b64bdcc6
     page.click("[id='toy/claim_0'] a.see")
     assert page.url.endswith("figures.html#artefact/toy/fig3")
     article = page.locator("[id='artefact/toy/fig3']")

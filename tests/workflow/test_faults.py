@@ -46,7 +46,7 @@ def begin() -> Iterator:
             cwd=checkout.folder,
             env=checkout.environment(),
             stdout=subprocess.DEVNULL,
-            stderr=open(checkout.folder / "told", "w"),  # noqa: SIM115  # a pipe that nobody reads would fill up
+            stderr=open(checkout.folder / "told", "w", encoding="utf-8"),  # noqa: SIM115  # a pipe that nobody reads would fill up
             start_new_session=True,
         )
         started.append(process)

@@ -28,8 +28,7 @@ from fedrepro.core.experiment import Experiment
 from fedrepro.core.federation import LocalWork
 from fedrepro.core.streams import seeds_of
 from fedrepro.files import read_json
-from fedrepro.workflow.counts import client_samples, clients_of, size_of
-from fedrepro.workflow.ready import OTHER_JOBS
+from fedrepro.workflow.counts import OTHER_JOBS, client_samples, clients_of, size_of
 
 if TYPE_CHECKING:
     from fedrepro.workflow.layout import Layout

@@ -1,7 +1,13 @@
-"""Sizes of an experiment, from its settings alone and without torch."""
+"""Sizes of an experiment, from its settings alone, and times of the jobs beside training; without torch."""
 
 from fedrepro.core import parts
 from fedrepro.core.experiment import Experiment
+
+#: rule → seconds per job, training apart
+OTHER_JOBS = {
+    **dict.fromkeys(("prepare_data", "partition_data", "collect_metrics", "merge_ledgers"), 1.0),
+    **{"render_artefact": 1.5, "execute_notebook": 6.0, "judge_claims": 3.0, "build_report": 3.0, "all": 0.0},
+}
 
 
 def size_of(e: Experiment) -> tuple[int | None, int]:

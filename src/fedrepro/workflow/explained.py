@@ -26,11 +26,13 @@ from fedrepro.files import write_atomically, write_json
 from fedrepro.report.plotting import save
 from fedrepro.report.tornado import tornado
 from fedrepro.workflow.call import snakemake
-from fedrepro.workflow.costs import OTHER_JOBS, core_rate, training_jobs
+from fedrepro.workflow.costs import core_rate, training_jobs
+from fedrepro.workflow.counts import OTHER_JOBS
 from fedrepro.workflow.explaining import MAIN, Question
 
 PAIRED = 2  # assumptions, those that move the number most
 START = 8.0  # seconds: two starts of the workflow
+AROUND = ("prepare_data", "partition_data", "collect_metrics")  # jobs beside the training of an experiment
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,7 @@ def _cost(question: Question, alternatives: list[Alternative], rate: float) -> t
         missing = [e for e in _experiments(question, alternative) if not _there(question, e)]
         like = [replace(e, name=e.name.partition("__")[0]) for e in missing]  # the original's pace
         found = list(training_jobs(question.results, like, rate))
-        costs.append(
-            sum(job.seconds for job in found) + (2 * OTHER_JOBS["data"] + OTHER_JOBS["collect"]) * len(missing)
-        )
+        costs.append(sum(job.seconds for job in found) + sum(OTHER_JOBS[rule] for rule in AROUND) * len(missing))
         jobs += len(found)
         known = known and all(job.measured for job in found)
     counts: dict[tuple[str, ...], int] = {}

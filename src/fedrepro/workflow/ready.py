@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from fedrepro.workflow.layout import Layout
 
 PLAN = "plan.json"
-#: rule → seconds per job, training apart
-OTHER_JOBS = {
-    **dict.fromkeys(("prepare_data", "partition_data", "collect_metrics", "merge_ledgers"), 1.0),
-    **{"render_artefact": 1.5, "execute_notebook": 6.0, "judge_claims": 3.0, "build_report": 3.0, "all": 0.0},
-}
 
 
 def check_targets(arguments: Sequence[str], known: Iterable[str], results: str) -> None:
