@@ -8,17 +8,8 @@ from fedrepro.workflow.counts import samples_read
 from fedrepro.workflow.layout import Layout
 from fedrepro.workflow.priorities import priorities
 from tests.configs import EXPERIMENT, experiment, write_config, write_yaml
+from tests.unit.commands.test_cli import CLAIM
 
-CLAIM = {
-    "source": "§IV",
-    "origin": "paper",
-    "statement": "They agree.",
-    "kind": "threshold",
-    "measured_on": "synthetic",
-    "ours": {"experiment": "line", "algorithm": "fedavg", "metric": "loss"},
-    "at_most": 1.0e-6,
-    "margin": {"absolute": 0.0},
-}
 HEADLINE = {"quote": "they agree", "place": "Abstract", "says": "They agree.", "claims": ["agree"], "rule": "all"}
 
 
