@@ -56,7 +56,7 @@ reproduce: $(STAMP) ## run every study and build the report
 test: $(STAMP) lint ## run lint, unit and contract tests, and the smoke workflow
 	@$(BIN)/python -m pytest -n "$${PYTEST_WORKERS:-2}" --dist worksteal $(WORDS)
 
-test-slow: $(STAMP) ## run the tests with many repetitions: mutations of config files, kills, a real slurm
+test-slow: $(STAMP) ## run the tests with many repetitions (marked slow), such as 2,000 mutations of config files
 	@$(BIN)/python -m pytest -m slow $(WORDS)
 
 lint: $(STAMP) ## check style, types, import layers, workflow files, and that notebooks have no outputs
