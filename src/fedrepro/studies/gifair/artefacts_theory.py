@@ -41,8 +41,8 @@ def theory(tables: Tables) -> Drawn:
         line[2].set_ylabel("least ‖∇H(θ̄)‖² so far")
     for ax in axes[-1]:
         ax.set_xlabel("iterations T")
-    for ax in axes[0, 1:]:
-        ax.legend(fontsize=6)
+    known = {label: line for ax in axes[0, 1:] for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    fig.legend(known.values(), known.keys(), loc="outside lower center", ncols=4, fontsize=7)
     return fig, pd.concat(drawn, ignore_index=True)
 
 

@@ -51,7 +51,7 @@ def three_groups(
     sizes = {kind: len(pool) for kind, pool in pools.items()}
     rows: list[np.ndarray] = []
     for (group, kinds), count, each in zip(GROUPS.items(), devices, images, strict=True):
-        mine, weights = [], [sizes[kind] for kind in kinds]  # digits come first
+        mine, weights = [], [float(sizes[kind]) for kind in kinds]  # digits come first
         if digits is not None:
             weights[0] = sum(weights[1:]) * digits / (1 - digits)
         for kind, wanted in zip(kinds, apportion(count * each, weights), strict=True):
