@@ -8,16 +8,17 @@ whose column `partition_id` flwr-datasets' NaturalIdPartitioner reads; a row kee
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from fedrepro.commands.command import CONFIG, Command, shown
 from fedrepro.core.experiment import SCALES, Experiment, load_experiment
-from fedrepro.core.streams import seeds_of
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, sha256, write_atomically, write_json
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FORMATS = ("flwr", "json")
 GLOBAL = -1  # partition_id of the samples of a split that no client holds for itself
@@ -41,10 +42,11 @@ def export_partition(given: Namespace) -> Iterator[str]:
 
 def made(
     experiment: Experiment, seed: int, mode: str, data_dir: str | None, work: Path
-) -> tuple[dict[str, Any], Any, dict[str, np.ndarray]]:
+) -> tuple[dict[str, Any], Any, dict[str, "np.ndarray"]]:
     """(description, data set, arrays of who holds what) of one seed, as a job of the workflow makes them: all seeds of
     a shard are made together, each from its own stream."""
     from fedrepro.core import parts
+    from fedrepro.core.streams import seeds_of
     from fedrepro.data import assignment, dataset
     from fedrepro.data.catalogue import data_folders
     from fedrepro.data.preparation import partition_data, prepare_data
@@ -71,13 +73,15 @@ def made(
     return about, dataset.load(data)[seed if seeded else -1], held
 
 
-def _rows(held: dict[str, np.ndarray], split: str) -> list[list[int]]:
+def _rows(held: dict[str, "np.ndarray"], split: str) -> list[list[int]]:
     """The rows of client 0, 1, …; one list for a split that is global."""
-    return [rows.tolist() for rows in np.split(held[f"{split}/rows"], held[f"{split}/offsets"][1:-1])]
+    rows, ends = (held[f"{split}/{part}"].tolist() for part in ("rows", "offsets"))
+    return [rows[first:end] for first, end in pairwise(ends)]
 
 
-def _table(data: Any, held: dict[str, np.ndarray], split: str) -> Any:
+def _table(data: Any, held: dict[str, "np.ndarray"], split: str) -> Any:
     """The samples of a split in the order of the clients: partition_id, row, x (flattened) and y."""
+    import numpy as np
     import pandas as pd
 
     rows, clients = held[f"{split}/rows"], _rows(held, split)

@@ -158,8 +158,8 @@ def test_the_help_names_every_command_and_imports_nothing_slow(capsys):
 def test_a_part_is_listed_with_the_first_sentence_of_its_module(capsys, monkeypatch, tmp_path):
     text = '"""A method (thesis App. C): the mean\nof all. It has a second sentence.\n\nAnd a paragraph."""\n'
     (tmp_path / "mean.py").write_text(text)
-    monkeypatch.setattr(parts, "PACKAGE", tmp_path / "fedrepro")
-    monkeypatch.setattr(parts, "modules", lambda kind: {"mean": "mean"})
+    monkeypatch.setattr(parts, "PACKAGE", tmp_path)
+    monkeypatch.setattr(parts, "modules", lambda kind: {"mean": "fedrepro.mean"})
     assert told(capsys, "list", "algorithms") == "algorithms:\n  mean  A method (thesis App. C): the mean of all.\n\n"
 
 
