@@ -1,6 +1,6 @@
 # fedrepro: `make` lists the commands. Each is a thin wrapper of snakemake, which can also be called directly.
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint format plan data report check-reference bench lock sbom audit clean
+.PHONY: help setup reproduce test lint format plan explain data report check-reference bench lock sbom audit clean
 .SUFFIXES:
 
 SCALE ?= demo
@@ -12,6 +12,8 @@ DEVICE ?=
 # GPUs of this machine: one training job per GPU at a time (on a cluster the scheduler assigns them)
 GPUS ?= $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
 ARGS ?=
+CLAIM ?=
+BUDGET ?= 20min
 export SERVICE
 
 quote = '$(subst ','\'',$(1))'
@@ -56,6 +58,10 @@ format: $(STAMP) ## format with ruff and snakefmt, in place
 
 plan: $(STAMP) ## show jobs, gradient steps, and estimates of time, GPU-hours and disk for the chosen scale
 	@$(BIN)/fedrepro plan $(CONFIG)
+
+explain: $(STAMP) ## run the other values of what the paper leaves open: which of them decides CLAIM=STUDY/CLAIM, within BUDGET=20min
+	@$(BIN)/fedrepro explain $(call quote,$(CLAIM)) --budget $(call quote,$(BUDGET)) --profile $(PROFILE) \
+		$(if $(CORES),--cores $(CORES)) $(if $(DATA_DIR),--data-dir $(call quote,$(DATA_DIR))) $(ARGS)
 
 data: $(STAMP) ## fetch and verify the real data sets (ONLY="mnist cifar10") into DATA_DIR, or into the cache
 	@$(BIN)/python -m fedrepro.data.fetch $(if $(DATA_DIR),--to $(call quote,$(DATA_DIR))) $(ARGS) -- $(call quote,$(ONLY))

@@ -81,7 +81,9 @@ def told(record: dict[str, Any]) -> Iterator[str]:
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("claim", help="STUDY/CLAIM, as in the ledger")
-    parser.add_argument("--budget", default=BUDGET, help=f"time on this machine, such as 90s, 20min, 2h (default {BUDGET})")
+    parser.add_argument(
+        "--budget", default=BUDGET, help=f"time on this machine, such as 90s, 20min, 2h (default {BUDGET})"
+    )
     parser.add_argument("--plan", action="store_true", help="print the plan and its cost only")
     parser.add_argument("--scale", help="the settings to use, whatever they cost: smoke, demo, workstation or paper")
     parser.add_argument("--cores", type=int, help="default: all of this machine")

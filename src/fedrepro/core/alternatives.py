@@ -40,7 +40,9 @@ class Assumption:
 
     def alternatives(self) -> Iterator[Alternative]:
         for other in self.also:
-            changes = {e: other if isinstance(other, dict) else dict.fromkeys(keys, other) for e, keys in self.keys.items()}
+            changes = {
+                e: other if isinstance(other, dict) else dict.fromkeys(keys, other) for e, keys in self.keys.items()
+            }
             yield Alternative((self.key,), other, changes)
 
 
@@ -143,4 +145,3 @@ def write_variant(folder: Path, study: Study, name: str, spec: Mapping[str, Any]
     (home / "experiments").mkdir(parents=True, exist_ok=True)
     shutil.copyfile(study.folder / "study.yaml", home / "study.yaml")
     write_atomically(home / "experiments" / f"{name}.yaml", yaml.safe_dump(dict(spec), sort_keys=False))
-

@@ -50,7 +50,9 @@ def _stated(tree: Located) -> Iterable[Located]:
 def _everywhere(tree: Located) -> Iterator[Located]:
     """The assumptions of a file: its own, and those of its cases and single experiments."""
     yield from _stated(tree)
-    cases = [axis for axis in tree.value["for_each"].value.values() if axis.is_block] if "for_each" in tree.value else []
+    cases = (
+        [axis for axis in tree.value["for_each"].value.values() if axis.is_block] if "for_each" in tree.value else []
+    )
     for block in [*cases, *(tree.value[key] for key in ("only_for",) if key in tree.value)]:
         for case in block.value.values():
             yield from _stated(case)

@@ -40,7 +40,9 @@ def load_all(results: Path) -> dict[str, dict[str, Any]]:
     return {claim.as_posix(): record for claim in names if (record := load(results, claim.as_posix()))}
 
 
-def completed(ledger: pd.DataFrame, found: Mapping[str, Record], manifests: Iterable[Record] | None = None) -> pd.DataFrame:
+def completed(
+    ledger: pd.DataFrame, found: Mapping[str, Record], manifests: Iterable[Record] | None = None
+) -> pd.DataFrame:
     """The ledger with the explanations' words in the column `reading`. With the manifests of its runs, explanations of
     other settings are left out."""
     now = None if manifests is None else {f"{m['experiment']}/{m['algorithm']}": m["config_sha256"] for m in manifests}
@@ -61,8 +63,20 @@ def table_rows(record: Record) -> list[dict[str, str]]:
         return -abs(one["moved"]) if one["moved"] is not None else math.inf
 
     rows = [_row("", "", "main run", record["main"])]
-    rows += [_row(" with ".join(one["keys"]), one["value"], one["other"].replace(" | ", " with "), one) for part in ("alternatives", "pairs") for one in sorted(record[part], key=moved)]
-    fixed = ({"setting": one["key"], "ours": one["value"], "verdict": f"not varied: {one['because']}"} for one in record["fixed"])
+    rows += [
+        _row(
+            " with ".join(one["keys"]),
+            one["value"].replace(" | ", " with "),
+            one["other"].replace(" | ", " with "),
+            one,
+        )
+        for part in ("alternatives", "pairs")
+        for one in sorted(record[part], key=moved)
+    ]
+    fixed = (
+        {"setting": one["key"], "ours": one["value"], "verdict": f"not varied: {one['because']}"}
+        for one in record["fixed"]
+    )
     return [*rows, *({column: row.get(column, "") for column in COLUMNS} for row in fixed)]
 
 

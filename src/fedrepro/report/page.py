@@ -52,9 +52,7 @@ def write_report(results: Path, studies: Sequence[Path], *, scale: str, referenc
     return build_report(results, index, scale=scale, studies=names, reference=reference)
 
 
-def build_report(
-    results: Path, output: Path, *, scale: str, studies: list[str], reference: Path | None = None
-) -> Path:
+def build_report(results: Path, output: Path, *, scale: str, studies: list[str], reference: Path | None = None) -> Path:
     """Write the report of the folder `results` (results/<scale>) to the file `output` and the other pages beside it;
     returns `output`. `studies` are shown in the given order; others are named but left out. An empty list shows every
     study with results. `reference`: a results folder to compare with."""

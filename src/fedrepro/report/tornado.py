@@ -52,4 +52,7 @@ def _label(one: Mapping[str, Any]) -> str:
 
 def _last(other: str) -> str:
     """Of several settings, the last parts of their keys."""
-    return ", ".join(part.rpartition(".")[2] if not part.replace(".", "").lstrip("-").isdigit() else part for part in other.split(", "))
+    return ", ".join(
+        part.rpartition(".")[2] if not part.replace(".", "").lstrip("-").isdigit() else part
+        for part in other.split(", ")
+    )

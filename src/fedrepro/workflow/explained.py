@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from fedrepro.core.alternatives import Alternative
-from fedrepro.core.checksums import seal
+from fedrepro.core.checksums import SEAL, check, seal
 from fedrepro.core.experiment import SCALES, Experiment
 from fedrepro.errors import UserError, nearest
 from fedrepro.evidence import explanations
@@ -91,7 +93,10 @@ def _cost(question: Question, alternatives: list[Alternative], rate: float) -> t
         missing = [e for e in _experiments(question, alternative) if not _there(question, e)]
         like = [replace(e, name=e.name.partition("__")[0]) for e in missing]  # the original's pace
         found = list(training_jobs(question.results, like, rate))
-        costs.append(sum(job.seconds for job in found) + (2 * OTHER_JOBS["data"] + OTHER_JOBS["collect"]) * len(missing))
+        costs.append(
+            sum(job.seconds for job in found)
+            + (2 * OTHER_JOBS["prepare_data"] + OTHER_JOBS["collect_metrics"]) * len(missing)
+        )
         jobs += len(found)
         known = known and all(job.measured for job in found)
     counts: dict[tuple[str, ...], int] = {}
@@ -126,7 +131,7 @@ def run(plan: Plan, options: Mapping[str, Any]) -> dict[str, Any]:
     _make(question, [a for _, a in both], options)
     pairs = [_outcome(question, value, a, main) for value, a in both]
     ruled = [
-        Outcome(a.keys, value, value_text(a.other), not_run=f"{question.scale} sets {key} itself")
+        Outcome(a.keys, value, _text(a), not_run=f"{question.scale} sets {key} itself")
         for value, a, key in plan.ruled_out
     ]
     fixed = [{"key": a.key, "value": a.value, "because": a.because} for a in question.assumptions if not a.also]
@@ -161,10 +166,20 @@ def _make(question: Question, alternatives: Iterable[Alternative], options: Mapp
 
 
 def _outcome(question: Question, value: str, alternative: Alternative, main: Number) -> Outcome:
-    other = " | ".join(map(value_text, alternative.other)) if len(alternative.keys) > 1 else value_text(alternative.other)
+    other = _text(alternative)
     if not all(path.is_file() for path in question.runs(alternative)):
         return Outcome(alternative.keys, value, other, not_run="its run failed")
     return outcome(alternative.keys, value, other, main, question.number(alternative))
+
+
+def _text(alternative: Alternative) -> str:
+    """The other value; of several settings with one value, that value once. Those of a pair are divided by ` | `."""
+    others = alternative.other if len(alternative.keys) > 1 else [alternative.other]
+    texts = []
+    for other in others:
+        values = {value_text(value) for value in other.values()} if isinstance(other, dict) else set()
+        texts.append(values.pop() if len(values) == 1 else value_text(other))
+    return " | ".join(texts)
 
 
 def _target(question: Question) -> dict[str, Any]:
@@ -174,7 +189,10 @@ def _target(question: Question) -> dict[str, Any]:
         if spec["kind"] == "value":
             stated = question.printed.number(spec["published"])
             tolerance = amount(spec["tolerance"], stated.value)
-            band, printed = (stated.value - tolerance, stated.value + tolerance), f"{stated.value:.6g} ± {tolerance:.4g}"
+            band, printed = (
+                (stated.value - tolerance, stated.value + tolerance),
+                f"{stated.value:.6g} ± {tolerance:.4g}",
+            )
         elif spec["kind"] == "ordering":
             band = 0.0, 0.0
         elif spec["kind"] == "threshold":
@@ -183,7 +201,9 @@ def _target(question: Question) -> dict[str, Any]:
             band = at, at
     except Untested:
         pass
-    what = {"ordering": "advantage", "trend": "rank correlation"}.get(spec["kind"], spec.get("ours", {}).get("metric", ""))
+    what = {"ordering": "advantage", "trend": "rank correlation"}.get(
+        spec["kind"], spec.get("ours", {}).get("metric", "")
+    )
     return {"low": band[0], "high": band[1], "label": f"{label}: {what}", "printed": printed}
 
 
@@ -195,4 +215,15 @@ def write(question: Question, record: Mapping[str, Any]) -> Path:
     for kind in ("svg", "png"):
         write_atomically(path.with_suffix(f".{kind}"), save(figure, kind))
     seal([path, path.with_suffix(".svg"), path.with_suffix(".png")])
+    study = question.study.name
+    ledgers = [*question.folder.glob(f"ledgers/{study}.csv"), *question.folder.glob(f"ledgers/{study}/*.csv")]
+    for ledger in [*ledgers, *question.folder.glob("ledger.csv")]:
+        rows = pd.read_csv(check(ledger), dtype=str, keep_default_na=False)
+        found = explanations.completed(rows, {question.claim: record})
+        others = rows["claim"] != question.claim
+        write_atomically(
+            ledger, found.assign(reading=found["reading"].where(~others, rows["reading"])).to_csv(index=False)
+        )
+        if ledger.with_suffix(SEAL).exists():
+            seal([ledger])
     return path

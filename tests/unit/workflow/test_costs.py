@@ -83,7 +83,9 @@ def test_an_estimate_takes_the_pace_of_the_largest_whole_run(layout, tmp_path):
     write_json(runs / "2-3.json", manifest(10000, 20.0))
     write_json(runs / "4-5.json", manifest(90000, 6.0, resumed=7))
     write_json(runs / "6-7.json", manifest(80000, 4.0))  # too short to be used
-    jobs = {j.algorithm: j for j in costs.training_jobs(Path(layout.results).parent, layout.experiments.values(), rate=10.0)}
+    jobs = {
+        j.algorithm: j for j in costs.training_jobs(Path(layout.results).parent, layout.experiments.values(), rate=10.0)
+    }
     assert jobs["fedavg"].measured
     assert jobs["fedavg"].seconds == pytest.approx(costs.START + 120 / 500)
     assert not jobs["fedpd"].measured

@@ -46,7 +46,9 @@ def theory(tables: Tables) -> Drawn:
     return fig, pd.concat(drawn, ignore_index=True)
 
 
-def _curves(ax: Axes, tables: Tables, experiment: str, shown: tuple[tuple[str, str, str, str], ...]) -> list[pd.DataFrame]:
+def _curves(
+    ax: Axes, tables: Tables, experiment: str, shown: tuple[tuple[str, str, str, str], ...]
+) -> list[pd.DataFrame]:
     """Draw the curves of both E and return their numbers."""
     drawn = []
     for steps, colour in zip(LOCAL_STEPS, COLOURS, strict=False):
