@@ -28,8 +28,9 @@ from fedrepro.files import write_atomically, write_json
 from fedrepro.report.plotting import save
 from fedrepro.report.tornado import tornado
 from fedrepro.workflow.call import snakemake
-from fedrepro.workflow.costs import OTHER_JOBS, core_rate, training_jobs
+from fedrepro.workflow.costs import core_rate, training_jobs
 from fedrepro.workflow.explaining import MAIN, Question
+from fedrepro.workflow.ready import OTHER_JOBS
 
 PAIRED = 2  # assumptions, those that move the number most
 START = 8.0  # seconds: two starts of the workflow
@@ -184,7 +185,8 @@ def _text(alternative: Alternative) -> str:
 
 def _target(question: Question) -> dict[str, Any]:
     """What reproduces the claim, as far as it is a band or a limit, for the figure and for words."""
-    spec, band, label, printed = question.spec, (None, None), question.claim, ""
+    spec, label, printed = question.spec, question.claim, ""
+    band: tuple[float | None, float | None] = (None, None)
     try:
         if spec["kind"] == "value":
             stated = question.printed.number(spec["published"])
@@ -196,7 +198,7 @@ def _target(question: Question) -> dict[str, Any]:
         elif spec["kind"] == "ordering":
             band = 0.0, 0.0
         elif spec["kind"] == "threshold":
-            limit = spec.get("at_most", spec.get("at_least"))
+            limit = spec["at_most" if "at_most" in spec else "at_least"]
             at = 0.0 if isinstance(limit, dict) else question.printed.number(limit).value
             band = at, at
     except Untested:

@@ -58,7 +58,7 @@ def ask(config: dict[str, Any], tmp_path: Path, scale: str | None = "paper") -> 
 
 
 def trained(monkeypatch, loss: Loss) -> list[str]:
-    """Replace the workflow: every run has the loss of its settings, plus a number of its seed. Returns the runs made."""
+    """Replace the workflow: every run has the loss of its settings, plus a number of its seed. Returns the runs."""
     made: list[str] = []
 
     def snakemake(targets, config, **options):
