@@ -1,6 +1,6 @@
 # fedrepro: `make` lists the commands. Each is a thin wrapper of snakemake, which can also be called directly.
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-slow lint format plan data report check-reference bench lock sbom audit clean
+.PHONY: help setup reproduce test test-slow lint format plan explain data report check-reference bench lock sbom audit clean
 .SUFFIXES:
 
 SCALE ?= demo
@@ -17,13 +17,15 @@ GPUS := $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
 endif
 ARGS ?=
 SERVICE ?= pypi
+CLAIM ?=
+BUDGET ?= 20min
 
 # Values are text: neither make nor the shell runs anything in them. Only line breaks cannot be quoted in a recipe.
 define NEWLINE
 
 
 endef
-VARIABLES := SCALE ONLY STUDIES DATA_DIR PROFILE CORES DEVICE GPUS ARGS SERVICE
+VARIABLES := SCALE ONLY STUDIES DATA_DIR PROFILE CORES DEVICE GPUS ARGS SERVICE CLAIM BUDGET
 $(foreach name,$(VARIABLES),$(eval override $(name) := $$(value $(name)))\
 	$(if $(findstring $(NEWLINE),$($(name))),$(error $(name): a line break is not possible in it)))
 quote = '$(subst ','\'',$(1))'
@@ -74,6 +76,10 @@ format: $(STAMP) ## format with ruff and snakefmt, in place
 
 plan: $(STAMP) ## show jobs, gradient steps, and estimates of time, GPU-hours and disk for the chosen scale
 	@$(BIN)/fedrepro plan $(CONFIG)
+
+explain: $(STAMP) ## run the other values of what the paper leaves open: which of them decides CLAIM=STUDY/CLAIM, within BUDGET=20min
+	@$(BIN)/fedrepro explain $(call quote,$(CLAIM)) --budget $(call quote,$(BUDGET)) --profile $(call quote,$(PROFILE)) \
+		$(if $(CORES),--cores $(call quote,$(CORES))) $(if $(DATA_DIR),--data-dir $(call quote,$(DATA_DIR))) $(WORDS)
 
 data: $(STAMP) ## fetch and verify the real data sets (ONLY="mnist cifar10") into DATA_DIR, or into the cache
 	@$(BIN)/python -m fedrepro.data.fetch $(if $(DATA_DIR),--to $(call quote,$(DATA_DIR))) $(WORDS) -- $(call quote,$(ONLY))

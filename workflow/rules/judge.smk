@@ -24,6 +24,7 @@ rule judge_claims:
         config=str(LAYOUT.folder),
         scale=LAYOUT.scale,
         asked=LAYOUT.asked_claims,
+        results=LAYOUT.results,
     message:
         "judge {wildcards.ledger}"
     script:

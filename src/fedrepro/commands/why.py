@@ -48,10 +48,29 @@ def judged(claim: str, results: Path) -> Iterator[str]:
     for other in readings:
         told = f"{other['reading']}: {other['verdict']} ({_measured(other)}); {other['reason']}"
         yield from wrapped(told, "    ", "      ")
+    yield from _explained(results, claim)
     named = {other["reading"] for other in readings}
     numbers = _rows_of(claim, results / "numbers" / f"{study}.csv")
     yield from _per_seed([number for number in numbers if number["reading"] not in named])
     yield f"  rule: kind {row['kind']} in config/studies/{study}/claims.yaml, verdict in {shown(ledger)}"
+
+
+def _explained(results: Path, claim: str) -> Iterator[str]:
+    """The explanation of the claim in these results, else in others; without one, the command that makes it."""
+    from fedrepro.evidence import explanations
+
+    folders = [results, *sorted(path for path in results.parent.glob("*/") if path != results)]
+    found = next((record for folder in folders if (record := explanations.load(folder, claim))), None)
+    if found is None:
+        yield from _told(
+            "assumptions", f"`fedrepro explain {claim}` runs the other values of what the paper leaves open"
+        )
+        return
+    yield from _told("assumptions", f"{found['reading']} ({found['said']}): {found['answer']}")
+    for row in explanations.table_rows(found):
+        texts = (row["number"], row["interval"], f"moved by {row['moved by']}" * bool(row["moved by"]), row["verdict"])
+        change = f"{row['setting']} = {row['ours']} → {row['instead']}" if row["setting"] else row["instead"]
+        yield from wrapped(f"{change.removesuffix(' → ')}: {' '.join(filter(None, texts))}", "    ", "      ")
 
 
 def _measured(row: dict[str, str]) -> str:

@@ -25,10 +25,8 @@ SECTION = "assumptions"
 
 def carried(whole: Located, body: Located, over: Located) -> Located:
     """`whole`, which is `over` merged over the body, with the assumptions that hold in it."""
-    found: dict[str, Located] = {}
-    for key, about in body.value[SECTION].value.items() if SECTION in body.value else ():
-        if _has(whole, key) and (over.at(*key.split(".")).is_block or not _has(over, key)):
-            found[key] = about
+    old = body.value[SECTION].value.items() if SECTION in body.value else ()
+    found = {key: about for key, about in old if _has(whole, key) and not _replaced(over, key)}
     for pattern, about in over.value[SECTION].value.items() if SECTION in over.value else ():
         found |= dict.fromkeys(_matching(whole, pattern.split(".")), about)
     parts = {key: value for key, value in whole.value.items() if key != SECTION}
@@ -36,7 +34,7 @@ def carried(whole: Located, body: Located, over: Located) -> Located:
 
 
 def check_used(files: Iterable[Located], experiments: Iterable[Located]) -> None:
-    """Raise a UserError for an assumption of the files that no experiment has: its key is misspelt or its value gone."""
+    """Raise a UserError for an assumption that no experiment has: its key is misspelt, or its value gone."""
     used = {about.places[0] for tree in experiments for about in _stated(tree)}
     for about in (about for file in files for about in _everywhere(file)):
         if (place := about.places[0]) not in used:
@@ -56,6 +54,11 @@ def _everywhere(tree: Located) -> Iterator[Located]:
     for block in [*cases, *(tree.value[key] for key in ("only_for",) if key in tree.value)]:
         for case in block.value.values():
             yield from _stated(case)
+
+
+def _replaced(over: Located, key: str) -> bool:
+    """Whether `over` has a value of its own there; a block is merged."""
+    return _has(over, key) and not over.at(*key.split(".")).is_block
 
 
 def _has(tree: Located, dotted: str) -> bool:

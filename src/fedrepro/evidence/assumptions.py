@@ -15,9 +15,8 @@ from fedrepro.files import read_yaml, write_json
 
 
 def assumed_settings(experiments: Iterable[Path]) -> list[dict[str, str]]:
-    """Every assumption of config/studies/<study>/experiments/*.yaml (core/open_settings.py): the study, the key with its
-    parents, our value, the reason, the other values or why there are none, the experiments that have it, and the
-    artefacts that vary it (`varies` in the study's artefacts.yaml names the last parts of a key)."""
+    """Every assumption of config/studies/<study>/experiments/*.yaml (core/open_settings.py): study, key with its parents, our value, the reason, the other values or why there are none, the experiments that have it, and the
+    artefacts that vary it (`varies` in the study's artefacts.yaml names parts of a key)."""
     files = set(experiments)
     having: dict[tuple[str, ...], list[str]] = {}
     artefacts: dict[str, dict[str, Any]] = {}
@@ -30,8 +29,9 @@ def assumed_settings(experiments: Iterable[Path]) -> list[dict[str, str]]:
     rows = []
     for (study, *about), names in having.items():
         row = {"study": study, **dict(zip(("key", "value", "reason", "also", "because"), about, strict=True))}
-        varying = {name: tuple(f".{part}" for part in a.get("varies", ())) for name, a in artefacts[study].items()}
-        shown = ", ".join(f"{study}/{name}" for name, parts in varying.items() if f".{row['key']}".endswith(parts))
+        varying = {name: [f".{part}." for part in a.get("varies", ())] for name, a in artefacts[study].items()}
+        key = f".{row['key']}."
+        shown = ", ".join(f"{study}/{name}" for name, parts in varying.items() if any(part in key for part in parts))
         rows.append({**row, "experiments": ", ".join(names), "shown": shown})
     return rows
 

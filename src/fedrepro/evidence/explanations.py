@@ -64,7 +64,12 @@ def table_rows(record: Record) -> list[dict[str, str]]:
 
     rows = [_row("", "", "main run", record["main"])]
     rows += [
-        _row(" with ".join(one["keys"]), one["value"], one["other"].replace(" | ", " with "), one)
+        _row(
+            " with ".join(one["keys"]),
+            one["value"].replace(" | ", " with "),
+            one["other"].replace(" | ", " with "),
+            one,
+        )
         for part in ("alternatives", "pairs")
         for one in sorted(record[part], key=moved)
     ]

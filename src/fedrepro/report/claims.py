@@ -1,14 +1,16 @@
 """Claims, readings and headlines on the page, and their counts. Claims of the paper, arithmetic on its printed numbers
 and claims of ours are counted apart."""
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedrepro.report.formats import data_labels, interval_text, p_texts, short_number
-from fedrepro.report.gather import parse_csv, read
+from fedrepro.evidence import explanations
+from fedrepro.report.formats import as_text, data_labels, interval_text, p_texts, short_number
+from fedrepro.report.gather import as_dict, parse_csv, read
 
 # verdict → (css class, symbol, meaning), in the order of the page
 VERDICTS = {
@@ -44,7 +46,27 @@ def read_claims(results: Path, problems: list[str]) -> list[dict[str, Any]]:
     for row in read_rows(results / "readings.csv", results, problems):
         readings[row.get("claim", "")].append(as_claim(row))
     claims = [as_claim(row) for row in read_rows(results / "ledger.csv", results, problems)]
-    return [{**claim, "readings": readings[claim["claim"]], "artefacts": []} for claim in claims]
+    whys = read_explanations(results, problems)
+    more = (
+        {"readings": readings[id], "artefacts": [], "explained": whys.get(id)} for id in (c["claim"] for c in claims)
+    )
+    return [{**claim, **rest} for claim, rest in zip(claims, more, strict=True)]
+
+
+def read_explanations(results: Path, problems: list[str]) -> dict[str, dict[str, Any]]:
+    """Claim → its explanation (evidence/explanations.py) with the rows of its table and the place of its figure."""
+    found = {}
+    for path in sorted(results.glob(f"{explanations.FOLDER}/*/*.json")):
+        try:
+            record = as_dict(read(path, results, json.loads, problems))
+            about = {key: as_text(record[key]) for key in ("answer", "reading", "said")}
+            rows, figure = explanations.table_rows(record), path.with_suffix(".svg")
+        except (KeyError, TypeError, AttributeError, ValueError):
+            problems.append(f"{path.relative_to(results).as_posix()} is no explanation")
+            continue
+        link = f"../{figure.relative_to(results).as_posix()}" if figure.is_file() else ""
+        found[f"{path.parent.name}/{path.stem}"] = {**about, "rows": rows, "figure": link}
+    return found
 
 
 def read_rows(path: Path, root: Path, problems: list[str]) -> list[dict[str, str]]:

@@ -46,6 +46,8 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
                 of_table = path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table"
                 if not of_table and (path in current or not pattern.startswith("runs")):
                     _write(reference / path.relative_to(results), path.read_bytes())
+        for path in sorted(p for p in results.glob(f"explain/{study}/*.*") if p.suffix != checksums.SEAL):
+            _write(reference / path.relative_to(results), path.read_bytes())
     build(reference, config)
 
 

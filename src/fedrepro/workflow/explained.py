@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from fedrepro.core.alternatives import Alternative
-from fedrepro.core.checksums import seal
+from fedrepro.core.checksums import SEAL, check, seal
 from fedrepro.core.experiment import SCALES, Experiment
 from fedrepro.errors import UserError, nearest
 from fedrepro.evidence import explanations
@@ -32,7 +34,6 @@ from fedrepro.workflow.explaining import MAIN, Question
 
 PAIRED = 2  # assumptions, those that move the number most
 START = 8.0  # seconds: two starts of the workflow
-AROUND = ("prepare_data", "partition_data", "collect_metrics")  # jobs beside the training of an experiment
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,10 @@ def _cost(question: Question, alternatives: list[Alternative], rate: float) -> t
         missing = [e for e in _experiments(question, alternative) if not _there(question, e)]
         like = [replace(e, name=e.name.partition("__")[0]) for e in missing]  # the original's pace
         found = list(training_jobs(question.results, like, rate))
-        costs.append(sum(job.seconds for job in found) + sum(OTHER_JOBS[rule] for rule in AROUND) * len(missing))
+        costs.append(
+            sum(job.seconds for job in found)
+            + (2 * OTHER_JOBS["prepare_data"] + OTHER_JOBS["collect_metrics"]) * len(missing)
+        )
         jobs += len(found)
         known = known and all(job.measured for job in found)
     counts: dict[tuple[str, ...], int] = {}
@@ -128,7 +132,7 @@ def run(plan: Plan, options: Mapping[str, Any]) -> dict[str, Any]:
     _make(question, [a for _, a in both], options)
     pairs = [_outcome(question, value, a, main) for value, a in both]
     ruled = [
-        Outcome(a.keys, value, value_text(a.other), not_run=f"{question.scale} sets {key} itself")
+        Outcome(a.keys, value, _text(a), not_run=f"{question.scale} sets {key} itself")
         for value, a, key in plan.ruled_out
     ]
     fixed = [{"key": a.key, "value": a.value, "because": a.because} for a in question.assumptions if not a.also]
@@ -163,17 +167,26 @@ def _make(question: Question, alternatives: Iterable[Alternative], options: Mapp
 
 
 def _outcome(question: Question, value: str, alternative: Alternative, main: Number) -> Outcome:
-    other = (
-        " | ".join(map(value_text, alternative.other)) if len(alternative.keys) > 1 else value_text(alternative.other)
-    )
+    other = _text(alternative)
     if not all(path.is_file() for path in question.runs(alternative)):
         return Outcome(alternative.keys, value, other, not_run="its run failed")
     return outcome(alternative.keys, value, other, main, question.number(alternative))
 
 
+def _text(alternative: Alternative) -> str:
+    """The other value; of several settings with one value, that value once. Those of a pair are divided by ` | `."""
+    others = alternative.other if len(alternative.keys) > 1 else [alternative.other]
+    texts = []
+    for other in others:
+        values = {value_text(value) for value in other.values()} if isinstance(other, dict) else set()
+        texts.append(values.pop() if len(values) == 1 else value_text(other))
+    return " | ".join(texts)
+
+
 def _target(question: Question) -> dict[str, Any]:
     """What reproduces the claim, as far as it is a band or a limit, for the figure and for words."""
-    spec, band, label, printed = question.spec, (None, None), question.claim, ""
+    spec, label, printed = question.spec, question.claim, ""
+    band: tuple[float | None, float | None] = (None, None)
     try:
         if spec["kind"] == "value":
             stated = question.printed.number(spec["published"])
@@ -185,7 +198,7 @@ def _target(question: Question) -> dict[str, Any]:
         elif spec["kind"] == "ordering":
             band = 0.0, 0.0
         elif spec["kind"] == "threshold":
-            limit = spec.get("at_most", spec.get("at_least"))
+            limit = spec["at_most" if "at_most" in spec else "at_least"]
             at = 0.0 if isinstance(limit, dict) else question.printed.number(limit).value
             band = at, at
     except Untested:
@@ -204,4 +217,15 @@ def write(question: Question, record: Mapping[str, Any]) -> Path:
     for kind in ("svg", "png"):
         write_atomically(path.with_suffix(f".{kind}"), save(figure, kind))
     seal([path, path.with_suffix(".svg"), path.with_suffix(".png")])
+    study = question.study.name
+    ledgers = [*question.folder.glob(f"ledgers/{study}.csv"), *question.folder.glob(f"ledgers/{study}/*.csv")]
+    for ledger in [*ledgers, *question.folder.glob("ledger.csv")]:
+        rows = pd.read_csv(check(ledger), dtype=str, keep_default_na=False)
+        found = explanations.completed(rows, {question.claim: record})
+        others = rows["claim"] != question.claim
+        write_atomically(
+            ledger, found.assign(reading=found["reading"].where(~others, rows["reading"])).to_csv(index=False)
+        )
+        if ledger.with_suffix(SEAL).exists():
+            seal([ledger])
     return path

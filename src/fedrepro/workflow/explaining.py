@@ -37,6 +37,7 @@ from fedrepro.evidence.explanation import Number, number_of
 from fedrepro.evidence.published import Printed
 from fedrepro.evidence.quantities import Measurements
 from fedrepro.evidence.tables import collect_metrics
+from fedrepro.evidence.verdicts import FEWEST
 from fedrepro.files import read_json
 
 MAIN = Alternative((), None, {})
@@ -101,8 +102,9 @@ class Question:
         return assumptions_of(self._expanded, used)
 
     def shortfalls(self) -> list[str]:
-        """Settings of this scale that keep a run from judging the claim."""
-        found: list[str] = []
+        """Settings of this scale, and numbers of seeds, that keep a run from judging the claim."""
+        seeds = min((resolve(raw, self.scale, name)["seeds"] for name, raw in self.raw.items()), default=FEWEST)
+        found: list[str] = [f"seeds {seeds} of at least {FEWEST}"] * (seeds < FEWEST)
         for quantity in every_quantity(self.spec):
             name = quantity["experiment"]
             own, paper = (resolve(self.raw[name], scale, name) for scale in (self.scale, "paper"))

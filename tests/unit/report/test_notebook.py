@@ -175,7 +175,7 @@ def test_assumed_settings_are_counted(overview, tmp_path):
     folder = tmp_path / "config" / "studies" / "toy" / "experiments"
     folder.mkdir(parents=True)
     for name in ("line", "ring"):
-        text = yaml.safe_dump({"rounds": 3}).replace("3", "3 # assumed: why not")
+        text = yaml.safe_dump({"rounds": 3, "assumptions": {"rounds": {"why": "why not", "also": [4]}}})
         (folder / f"{name}.yaml").write_text(text)
     assert overview.assumed(tmp_path / "config").loc["toy"].tolist() == [1, 0]
     assert overview.assumed(tmp_path / "nowhere").empty
