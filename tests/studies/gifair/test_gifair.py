@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from fedrepro.algorithms.fedavg import FedAvg
 from fedrepro.core import parts
 from fedrepro.errors import UserError
-from fedrepro.studies.gifair.algorithms.gifair_global import GIFAIRGlobal, client_ranks, group_ranks, held, lambda_max
+from fedrepro.studies.gifair.algorithms.gifair_global import GIFAIRGlobal, held, lambda_max
 from fedrepro.studies.gifair.algorithms.gifair_per import GIFAIRPer
+from fedrepro.studies.gifair.ranks import client_ranks, group_ranks
 from tests.builders import FULL_BATCH, MINI_BATCH, RAGGED, federations, make_plan, make_problem, make_task, run
 from tests.unit.algorithms.test_fedavg import line
 

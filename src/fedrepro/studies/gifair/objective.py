@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from fedrepro.studies.gifair.algorithms.gifair_global import client_ranks
+from fedrepro.studies.gifair.ranks import client_ranks
 
 
 class Objective(NamedTuple):

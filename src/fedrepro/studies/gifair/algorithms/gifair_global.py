@@ -28,6 +28,7 @@ from fedrepro.core.federation import Batches
 from fedrepro.core.metrics import rank_correlation
 from fedrepro.core.params import Params, Uploads, averaged, tree_bytes
 from fedrepro.core.task import Task
+from fedrepro.studies.gifair.ranks import client_ranks
 
 
 @dataclass(frozen=True)
@@ -109,29 +110,7 @@ def lambda_max(problem: Problem) -> float:
     return float(held(problem).min()) / others if others else float("inf")
 
 
-def group_ranks(losses: Tensor) -> Tensor:
-    """r_i = Σ_j sign(L_i − L_j) [d]: the number of smaller losses minus the number of larger ones."""
-    ordered = losses.sort().values
-    below = torch.searchsorted(ordered, losses)
-    return (below - (len(losses) - torch.searchsorted(ordered, losses, right=True))).to(losses)
-
-
-def client_ranks(losses: Tensor, known: Tensor, group: Tensor) -> Tensor:
-    """r_k [K] from the clients' known losses [K]; 0 for groups without a known client."""
-    means, count = group_means(losses, known, group)
-    rank = torch.zeros_like(means)
-    rank[count > 0] = group_ranks(means[count > 0])
-    return rank[group]
-
-
 def no_losses(problem: Problem) -> State:
     """Group, last known loss and whether it is known, of each client [K]."""
     _, group = problem.groups
     return {"group": group, "losses": torch.zeros(len(group)).double(), "known": torch.zeros_like(group).bool()}
-
-
-def group_means(losses: Tensor, known: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
-    """(mean loss of the known clients of each group [d], 0 where there is none; how many these are [d])."""
-    count = torch.bincount(group[known], minlength=int(group.max()) + 1)
-    total = torch.zeros(len(count), dtype=losses.dtype).index_add_(0, group[known], losses[known])
-    return total / count.clamp_min(1), count

@@ -17,8 +17,9 @@ from torch import Tensor
 from fedrepro.core.algorithm import Metric, Problem, State, Trial, one_of
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params, weighted_sum
-from fedrepro.studies.gifair.algorithms.gifair_global import GIFAIRGlobal, client_ranks
+from fedrepro.studies.gifair.algorithms.gifair_global import GIFAIRGlobal
 from fedrepro.studies.gifair.algorithms.gifair_theory import recorded
+from fedrepro.studies.gifair.ranks import client_ranks
 
 
 @dataclass(frozen=True)
