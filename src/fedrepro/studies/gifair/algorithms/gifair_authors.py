@@ -17,7 +17,8 @@ from fedrepro.core.algorithm import Problem, State, Trial, limited
 from fedrepro.core.federation import Batches
 from fedrepro.core.params import Params
 from fedrepro.core.task import Task
-from fedrepro.studies.gifair.algorithms.gifair_global import GIFAIRGlobal, group_means
+from fedrepro.studies.gifair.algorithms.gifair_global import GIFAIRGlobal
+from fedrepro.studies.gifair.ranks import group_means
 
 UNSEEN = 100  # initial losses are whole numbers below it
 

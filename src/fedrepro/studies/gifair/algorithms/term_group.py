@@ -12,7 +12,8 @@ from torch import Tensor
 from fedrepro.algorithms.term import TERM
 from fedrepro.core.algorithm import Cohort, Problem, State, Trial
 from fedrepro.core.params import Params
-from fedrepro.studies.gifair.algorithms.gifair_global import group_means, no_losses
+from fedrepro.studies.gifair.algorithms.gifair_global import no_losses
+from fedrepro.studies.gifair.ranks import group_means
 
 
 @dataclass(frozen=True)
