@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -30,9 +31,7 @@ rule verdicts:
     default_target: True
     input: "results/smoke/ledger.csv"
 """
-TRAIN = {method: f"train {method} on mine/lines, seeds 0-1" for method in ("fedavg", "mine_momentum")}
-SHOWN = {"render mine/table1", "render mine/curves", "execute notebook mine", "build report"}
-JUDGED = {"judge mine", "merge ledgers", "execute notebook overview"}
+TRAIN = "train mine_momentum on mine/lines, seeds 0-1"
 
 
 class Fresh:
@@ -146,13 +145,13 @@ def test_an_edit_of_its_code_reruns_what_depends_on_it(other_workflow):
     folder, run = other_workflow
 
     def jobs() -> set[str]:
-        said = run("--dry-run").stdout
-        return {line.partition(": ")[2] for line in said.splitlines() if line.startswith("Job ")}
+        done = run("--dry-run")
+        return set(re.findall(r"(?m)^Job \d+: (.*)$", done.stdout + done.stderr))
 
     assert jobs() == set()
     with (folder / "mine" / "algorithms" / "mine_momentum.py").open("a") as file:
         file.write("\nEDITED = True\n")
-    assert jobs() == {TRAIN["mine_momentum"], "collect mine/lines", "judge mine", "merge ledgers"}
+    assert jobs() == {TRAIN, "collect mine/lines", "judge mine", "merge ledgers"}
     with (folder / "mine" / "measures.py").open("a") as file:
         file.write("\n# only a comment\n")
     assert len(jobs()) == 4
