@@ -62,7 +62,7 @@ def start_plan(layout: "Layout") -> Path:
     code = "import sys; from fedrepro.workflow.ready import write_plan; write_plan(*sys.argv[1:])"
     command = [sys.executable, "-c", code, str(file), json.dumps({**settings, "only": " ".join(layout.only)})]
     quiet = subprocess.DEVNULL
-    subprocess.Popen(["nice", "-n", "10", *command], stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+    subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
     return file
 
 
