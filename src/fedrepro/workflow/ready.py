@@ -19,8 +19,8 @@ PLAN = "plan.json"
 
 
 def check_targets(arguments: Sequence[str], known: Iterable[str], results: str) -> None:
-    """UserError if a target after `--` is no study, artefact or rule, and no file of the results."""
-    known = list(known)
+    """UserError if a target after `--` is no study or artefact (`known`), no rule and no file of the results."""
+    known = [*known, *OTHER_JOBS, "train_algorithm"]
     for target in arguments[arguments.index("--") + 1 :] if "--" in arguments else ():
         if target not in known and not target.startswith(str(Path(results).parent)):
             raise UserError(f"there is no study, artefact or rule '{target}'{nearest(target, known)}")

@@ -175,7 +175,7 @@ def test_sentences_are_shown_whole_and_as_text(overview, monkeypatch):
     ledger.assign(statement="It is <so> " * 20).to_csv(overview.results / "ledger.csv", index=False)
     overview.verdicts("reproduced")
     assert displayed[0].count("It is &lt;so&gt;") == 20
-    assert displayed[0].count("<tr>") == 1
+    assert displayed[0].count("<tr>") == 2  # the head and one claim
 
 
 def test_assumed_settings_are_counted(overview, tmp_path):
