@@ -46,9 +46,7 @@ def test_an_unknown_target(fresh):
 
 def test_a_device_that_is_not_here(fresh, tmp_path):
     listing = tmp_path / "nvidia-smi"  # on a machine with a GPU, too
-    listing.write_text("#!/bin/sh
-exit 1
-")
+    listing.write_text("#!/bin/sh\nexit 1\n")
     listing.chmod(0o755)
     told = refused(fresh, "device=cuda", PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert told.startswith("error: device: 'cuda' was asked for, but nvidia-smi lists no GPU here")

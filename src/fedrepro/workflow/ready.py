@@ -11,6 +11,7 @@ from fedrepro.core import parts
 from fedrepro.data.catalogue import present
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import ROOT
+from fedrepro.workflow.counts import OTHER_JOBS
 
 if TYPE_CHECKING:
     from fedrepro.workflow.layout import Layout
