@@ -5,19 +5,22 @@ and split, the rows of each client and the data set's hash. `flwr` also writes t
 whose column `partition_id` flwr-datasets' NaturalIdPartitioner reads; a row keeps its place in the data set as `row`.
 """
 
+from __future__ import annotations
+
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from fedrepro.commands.command import CONFIG, Command, shown
 from fedrepro.core.experiment import SCALES, Experiment, load_experiment
 from fedrepro.core.streams import seeds_of
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, sha256, write_atomically, write_json
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FORMATS = ("flwr", "json")
 GLOBAL = -1  # partition_id of the samples of a split that no client holds for itself
@@ -73,11 +76,15 @@ def made(
 
 def _rows(held: dict[str, np.ndarray], split: str) -> list[list[int]]:
     """The rows of client 0, 1, …; one list for a split that is global."""
+    import numpy as np
+
     return [rows.tolist() for rows in np.split(held[f"{split}/rows"], held[f"{split}/offsets"][1:-1])]
 
 
 def _table(data: Any, held: dict[str, np.ndarray], split: str) -> Any:
     """The samples of a split in the order of the clients: partition_id, row, x (flattened) and y."""
+    import numpy as np
+
     import pandas as pd
 
     rows, clients = held[f"{split}/rows"], _rows(held, split)
