@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro.commands.command import CONFIG, Command, shown
 from fedrepro.core.experiment import SCALES, Experiment, load_experiment
-from fedrepro.core.streams import seeds_of
 from fedrepro.errors import UserError
 from fedrepro.files import read_json, sha256, write_atomically, write_json
 
@@ -48,6 +47,7 @@ def made(
     """(description, data set, arrays of who holds what) of one seed, as a job of the workflow makes them: all seeds of
     a shard are made together, each from its own stream."""
     from fedrepro.core import parts
+    from fedrepro.core.streams import seeds_of
     from fedrepro.data import assignment, dataset
     from fedrepro.data.catalogue import data_folders
     from fedrepro.data.preparation import partition_data, prepare_data
@@ -84,7 +84,6 @@ def _rows(held: dict[str, np.ndarray], split: str) -> list[list[int]]:
 def _table(data: Any, held: dict[str, np.ndarray], split: str) -> Any:
     """The samples of a split in the order of the clients: partition_id, row, x (flattened) and y."""
     import numpy as np
-
     import pandas as pd
 
     rows, clients = held[f"{split}/rows"], _rows(held, split)
