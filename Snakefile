@@ -32,10 +32,3 @@ for target, files in LAYOUT.targets().items():
             target
         input:
             files,
-
-
-if workflow.is_main_process:
-    try:
-        ready.check_targets(sys.argv, [rule.name for rule in workflow.rules], LAYOUT.results)
-    except UserError as error:
-        sys.exit(f"error: {error}")

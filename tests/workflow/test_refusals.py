@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 pytestmark = pytest.mark.workflow
 
 
-def refused(checkout, *config: str) -> str:
+def refused(checkout, *config: str, target: str = "all", **environment: str) -> str:
     """The one line with which a run ends before its first job."""
-    done = checkout.snakemake("all", config=config)
+    done = checkout.snakemake(target, config=config, **environment)
     assert done.returncode != 0
     assert not checkout.results.exists()
     (announced, *told) = done.stderr.strip().splitlines()
@@ -19,7 +21,8 @@ def refused(checkout, *config: str) -> str:
 
 
 def test_an_unknown_study(fresh):
-    assert refused(fresh, "only=toi") == "error: only: 'toi' is neither a study nor an artefact; did you mean 'toy'?"
+    told = "error: only: 'toi' is neither a study nor an artefact; did you mean 'toy'? (or toy/fig3b)"
+    assert refused(fresh, "only=toi") == told
 
 
 def test_an_unknown_key_on_the_command_line(fresh):
@@ -34,3 +37,16 @@ def test_an_unknown_hyper_parameter(fresh):
     fresh.rewrite("config/studies/toy/experiments/faults.yaml", change)
     told = "error: config/studies/toy/experiments/faults.yaml: unknown key 'algorithms.fedprox.nu'; did you mean 'mu'?"
     assert refused(fresh) == told
+
+
+def test_an_unknown_target(fresh):
+    told = "error: there is no study, artefact or rule 'toi'; did you mean 'toy'?"
+    assert refused(fresh, target="toi").startswith(told)
+
+
+def test_a_device_that_is_not_here(fresh, tmp_path):
+    listing = tmp_path / "nvidia-smi"  # on a machine with a GPU, too
+    listing.write_text("#!/bin/sh\nexit 1\n")
+    listing.chmod(0o755)
+    told = refused(fresh, "device=cuda", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert told.startswith("error: device: 'cuda' was asked for, but nvidia-smi lists no GPU here")

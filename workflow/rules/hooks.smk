@@ -7,6 +7,10 @@ from fedrepro.workflow import damage, failures, interrupts, ready, run_lock, war
 from fedrepro.workflow.jobs import lift_rate_limit
 
 if workflow.is_main_process:
+    try:
+        ready.check_targets(sys.argv, LAYOUT.targets(), LAYOUT.results)
+    except UserError as error:
+        sys.exit(f"error: {error}")
     interrupts.end_with_one_line(workflow)
     run_lock.clear_left_overs(LAYOUT.results, lambda text: print(text, file=sys.stderr))
     damage.make_again(LAYOUT.results, lambda text: print(text, file=sys.stderr))
@@ -20,9 +24,9 @@ onstart:
     lift_rate_limit(workflow)
     try:
         interrupts.end_with_one_line(workflow)
+        ready.check_device(LAYOUT, workflow.local_exec)
         run_lock.hold(LAYOUT.results, lambda told: interrupts.stop(workflow, told))
         check_writable(Path(LAYOUT.results))
-        ready.check_device(LAYOUT, workflow.local_exec)
         waiting = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "prepare_data"]
         ready.fetch_real(LAYOUT, {LAYOUT.datasets[job.wildcards.dataset]["name"] for job in waiting})
         failures.forget(Path(LAYOUT.results))

@@ -5,6 +5,8 @@ and split, the rows of each client and the data set's hash. `flwr` also writes t
 whose column `partition_id` flwr-datasets' NaturalIdPartitioner reads; a row keeps its place in the data set as `row`.
 """
 
+from __future__ import annotations
+
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator

@@ -1,5 +1,6 @@
 """`fedrepro reference`: keep runs as the committed reference, build its joint files, compare a fresh run with it."""
 
+import shutil
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,9 @@ from pathlib import Path
 from fedrepro.commands.command import Command
 from fedrepro.errors import UserError
 from fedrepro.files import ROOT, write_atomically
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SCREEN = "1280,900"
 
 
 def run(given: Namespace) -> Iterator[str]:
@@ -45,14 +49,32 @@ def check(given: Namespace) -> Iterator[str]:
     yield "no difference"
 
 
-def _write_readme() -> Iterator[str]:
-    """Write the README's table, and say how large the reference is."""
-    from fedrepro.report import reference
-    from fedrepro.report.summary import summary, with_summary
+def picture(given: Namespace) -> Iterator[str]:
+    """The first screen of the reference's report, for the README."""
+    import subprocess
+    import tempfile
 
-    readme = ROOT / "README.md"
+    from fedrepro.report import reference
+
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise UserError(f"no browser was found: {' or '.join(BROWSERS)} is needed")
+    page, target = reference.REFERENCE / "report" / "index.html", ROOT / "docs" / "report.png"
+    with tempfile.TemporaryDirectory() as folder:
+        shot = Path(folder) / "shot.png"
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={SCREEN}"]
+        subprocess.run([browser, *options, f"--screenshot={shot}", page.as_uri()], capture_output=True, check=True)
+        write_atomically(target, reference.with_fewer_colours(shot.read_bytes()))
+    yield f"docs/report.png: {target.stat().st_size / 1e3:.0f} kB"
+
+
+def _write_readme() -> Iterator[str]:
+    """Write the tables of the README and of docs/findings, and say how large the reference is."""
+    from fedrepro.report import reference
+    from fedrepro.report.summary import write_tables
+
     ledger, headlines = (reference.read_texts(reference.REFERENCE / f"{name}.csv") for name in ("ledger", "headlines"))
-    write_atomically(readme, with_summary(readme.read_text(encoding="utf-8"), summary(ledger, headlines)))
+    write_tables(ledger, headlines)
     yield f"results/reference: {reference.size() / 1e6:.1f} MB"
 
 
@@ -63,6 +85,7 @@ def arguments(parser: ArgumentParser) -> None:
     way.add_argument("study", nargs="+")
     way.set_defaults(does=keep)
     ways.add_parser("build", help="joint files, page and the README's table again").set_defaults(does=build)
+    ways.add_parser("picture", help="the first screen of its report as docs/report.png").set_defaults(does=picture)
     way = ways.add_parser("keep-bench", help="replace the benchmarks by those of `make bench`")
     way.add_argument("bench", type=Path, help="results/bench")
     way.set_defaults(does=keep_bench)
@@ -71,4 +94,4 @@ def arguments(parser: ArgumentParser) -> None:
     way.set_defaults(does=check)
 
 
-COMMAND = Command(help="the committed reference: keep, build, check", arguments=arguments, run=run)
+COMMAND = Command(help="the committed reference: keep, build, picture, check", arguments=arguments, run=run)

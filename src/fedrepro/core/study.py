@@ -52,6 +52,7 @@ class Study:
     venue: str
     link: str
     order: int = _LAST
+    caveat: str = ""  # what a reader of the verdict must know first
     headlines: Mapping[str, Headline] = field(default_factory=dict)
     main: str | None = None  # the headline that is the paper's main message
     key_artefact: str | None = None  # the figure or table that shows it

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from IPython.display import HTML, Image, display
+from IPython.display import HTML, display
 
 from fedrepro.core.checksums import check
-from fedrepro.core.study import study_folders
+from fedrepro.core.study import study_folders, study_of
 from fedrepro.evidence.assumptions import assumed_settings, errata
-from fedrepro.files import read_json
+from fedrepro.files import ROOT, read_json
 from fedrepro.report.claims import ORIGINS, VERDICTS
 from fedrepro.report.formats import interval_text, p_texts, short_number
+from fedrepro.report.notebook_tables import Table, as_html, folded, picture
 from fedrepro.report.page import ERRATUM, by_severity
 
 #: columns of the tables of claims
@@ -54,10 +55,24 @@ class Study:
         data = ", ".join(about["data"]) or "none"
         _html("<p><strong>{}</strong> ({}; data: {})</p>", about["title"], about["source"], data)
         if about["kind"] == "figure":
-            display(Image(str(check(base.with_suffix(".png")))))
+            display(HTML(picture(check(base.with_suffix(".png")), f"{about['title']}: {about['caption']}")))
         else:
-            display(pd.read_csv(check(base.with_suffix(".csv"))))
+            display(Table(pd.read_csv(check(base.with_suffix(".csv")))))
         _html("<p>{}</p>", about["caption"])
+
+    def opening(self, config: Path = ROOT / "config") -> None:
+        """Who wrote the paper, the verdict on its main message, and on all headlines; computed from the results."""
+        study = study_of(config, self.name)
+        rows = _texts(self.results / "headlines" / f"{self.name}.csv")
+        main = rows[rows["main"].str.lower() == "true"]
+        held = f"{(rows['verdict'] == 'reproduced').sum()} of {len(rows)} headlines are reproduced"
+        scale = ", ".join(sorted(set(_texts(self.results / "ledgers" / f"{self.name}.csv")["scale"])))
+        _html("<p>{}: <em>{}</em> ({})</p>", ", ".join(study.authors), study.title, study.venue)
+        for row in main.itertuples():
+            verdict, why = f"{VERDICTS[row.verdict][1]} {row.verdict}", f"{row.reason[:1].upper()}{row.reason[1:]}"
+            _html("<p><strong>{}</strong>: “{}” ({}). {}.</p>", verdict, row.quote, row.place, why)
+        _html("<p>In this run (scale {}) {}. {}</p>", scale, held, study.caveat)
+        _headlines(rows.drop(columns="study"))
 
     def headlines(self) -> None:
         """What the paper wants believed, in its words, each with its verdict and why."""
@@ -80,11 +95,11 @@ class Study:
     def summary(self) -> pd.DataFrame:
         """Number of claims by verdict; those of the paper, on printed numbers and added by us apart."""
         counts = pd.crosstab(*(self.ledger()[key] for key in ("verdict", "origin")))
-        return counts.reindex(index=list(VERDICTS), columns=list(ORIGINS), fill_value=0).rename(columns=ORIGINS)
+        return Table(counts.reindex(index=list(VERDICTS), columns=list(ORIGINS), fill_value=0).rename(columns=ORIGINS))
 
     def assumed(self, config: Path) -> pd.DataFrame:
         """The settings that the paper leaves open."""
-        return pd.DataFrame(assumed_settings(study_folders(config)[self.name].glob("experiments/*.yaml")))
+        return Table(assumed_settings(study_folders(config)[self.name].glob("experiments/*.yaml")))
 
     def cost(self) -> pd.DataFrame:
         """The cost of each training job."""
@@ -92,7 +107,7 @@ class Study:
         jobs = pd.DataFrame(_manifests(self.results, self.name), columns=[*columns, "diverged"])
         jobs = jobs.assign(seeds=jobs["seeds"].map(len), diverged=jobs["diverged"].map(len))
         names = {"gradient_steps": "gradient steps", "peak_memory_mb": "memory (MB)", "diverged": "diverged runs"}
-        return jobs.rename(columns=names)
+        return Table(jobs.rename(columns=names))
 
 
 @dataclass(frozen=True)
@@ -119,7 +134,7 @@ class Overview:
         for origin, name in list(ORIGINS.items())[1:]:
             others = ledger.loc[ledger["origin"] == origin, "study"].value_counts()
             counts[name] = others.reindex(counts.index, fill_value=0)
-        return pd.concat([counts, counts.sum().to_frame("all").T])
+        return Table(pd.concat([counts, counts.sum().to_frame("all").T]))
 
     def by_kind(self) -> pd.DataFrame:
         """The papers' own claims by kind and verdict: do orderings hold more often than numbers?"""
@@ -129,7 +144,7 @@ class Overview:
         """Why claims of the papers are not tested: reasons, counted by study."""
         left = self._own().query("verdict == 'not tested'")
         why = left["reason"].astype(str).str.split(";").str[0].rename("reason")  # the rest is the claim's own note
-        return left.groupby(["study", why], sort=False).size().rename("claims").reset_index()
+        return Table(left.groupby(["study", why], sort=False).size().rename("claims").reset_index())
 
     def verdicts(self, verdict: str, origin: str = "paper") -> None:
         """The claims of one origin with a verdict, with the numbers and the reason."""
@@ -145,7 +160,7 @@ class Overview:
         """Errors in the papers themselves, the worst first."""
         found = by_severity(errata(self.results / "ledger.csv", study_folders(config).values()))
         rows = pd.DataFrame([row for _, rows in found for row in rows], columns=ERRATUM)
-        _prose(rows[["severity", *(name for name in ERRATUM if name != "severity")]])
+        _prose(rows[["severity", *(name for name in ERRATUM if name != "severity")]], f"{len(rows)} errors")
 
     def assumed(self, config: Path) -> pd.DataFrame:
         """Settings that the papers leave open: how many per study, and for how many an artefact shows their effect."""
@@ -153,7 +168,7 @@ class Overview:
         files = [path for folder in folders for path in folder.glob("experiments/*.yaml")]
         found = pd.DataFrame(assumed_settings(files), columns=["study", "key", "shown"])
         found["varied"] = found["shown"] != ""
-        return found.groupby("study", sort=False).agg(settings=("key", "size"), varied=("varied", "sum"))
+        return Table(found.groupby("study", sort=False).agg(settings=("key", "size"), varied=("varied", "sum")))
 
     def cost(self) -> pd.DataFrame:
         """Jobs, time, memory and gradient steps of each study."""
@@ -169,12 +184,12 @@ class Overview:
             for study in self.studies()
             if (runs := _manifests(self.results, study))
         ]
-        return pd.DataFrame(rows).set_index("study").round(1)
+        return Table(pd.DataFrame(rows).set_index("study").round(1))
 
 
 def _counts(ledger: pd.DataFrame, by: str) -> pd.DataFrame:
     """Claims by a column and verdict."""
-    return pd.crosstab(ledger[by], ledger["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
+    return Table(pd.crosstab(ledger[by], ledger["verdict"]).reindex(columns=list(VERDICTS), fill_value=0))
 
 
 def _texts(path: Path) -> pd.DataFrame:
@@ -185,7 +200,9 @@ def _texts(path: Path) -> pd.DataFrame:
 def _claims(ledger: pd.DataFrame, columns: Sequence[str] = CLAIM) -> None:
     """Show rows of a ledger: intervals and p-values together, hint and next step after the reason."""
     rows = [_claim(row) for row in ledger.to_dict("records")]
-    _prose(pd.DataFrame(rows, columns=list(columns)))
+    counts = ledger["verdict"].value_counts()
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if verdict in counts)
+    _prose(pd.DataFrame(rows, columns=list(columns)), f"{len(rows)} claim{'s' * (len(rows) != 1)}: {told or 'none'}")
 
 
 def _claim(row: dict[str, str]) -> dict[str, str]:
@@ -204,7 +221,8 @@ def _claim(row: dict[str, str]) -> dict[str, str]:
 
 def _headlines(headlines: pd.DataFrame) -> None:
     shown = headlines.assign(main=headlines["main"].str.lower().map({"true": "main"}).fillna(""))
-    _prose(shown[["study", "main", "says", "quote", "place", "verdict", "reason"]])
+    columns = [name for name in ("study", "main", "verdict", "says", "quote", "place", "reason") if name in shown]
+    _prose(shown[columns].reset_index(drop=True))
 
 
 def _manifests(results: Path, study: str) -> list[dict[str, Any]]:
@@ -216,7 +234,6 @@ def _html(form: str, *texts: str) -> None:
     display(HTML(form.format(*map(escape, texts))))
 
 
-def _prose(table: pd.DataFrame) -> None:
-    """Show a table whose cells are sentences."""
-    html = table.to_html(index=False, na_rep="", justify="left", classes="prose")
-    display(HTML("<style>table.prose td { text-align: left; vertical-align: top; }</style>" + html))
+def _prose(table: pd.DataFrame, summary: str = "") -> None:
+    """Show a table whose cells are sentences, below its summary if it has one."""
+    display(HTML(folded(summary, as_html(table)) if summary else as_html(table)))

@@ -1,39 +1,102 @@
-"""The README's table of results, made from the committed reference."""
+"""Tables made from the committed reference: the README's, one row per study, and those of docs/findings/<study>.md, one
+row per headline."""
 
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
 
-from fedrepro.core.study import load_studies
-from fedrepro.files import ROOT
+from fedrepro.core.study import Study, load_studies
+from fedrepro.files import ROOT, write_atomically
 from fedrepro.report.claims import ORIGINS, VERDICTS
 
-CONTRADICTED = "contradicted by the source"
-PLACE = re.compile(r"(<!-- summary -->\n).*?(<!-- /summary -->)", re.DOTALL)  # of the table in the README
+PLACE = re.compile(r"(<!-- summary -->\n).*?(<!-- /summary -->)", re.DOTALL)  # of a table in a text
+HEADS = ("study", "main message", "holds?", "evidence", "biggest caveat")
+NOT_RUN = "not run yet"
+FINDINGS = "docs/findings/{}.md"
 
 
 def summary(ledger: pd.DataFrame, headlines: pd.DataFrame, config: Path = ROOT / "config") -> str:
-    """The README's table, one row per study: its headlines, the paper's own claims by verdict, and the numbers of
-    claims on printed numbers and of claims added by us."""
-    studies = load_studies(config)
-    heads = ("study", "paper", "scale", "headlines", *VERDICTS, "printed", "added")
-    lines = [f"| {' | '.join(heads)} |", f"|---|---|---|---|{'---:|' * (len(heads) - 4)}"]
-    for study, claims in ledger.groupby("study", sort=False):
-        by_origin = {origin: own["verdict"].value_counts() for origin, own in claims.groupby("origin")}
-        own, printed, added = (by_origin.get(origin, pd.Series(dtype=int)) for origin in ORIGINS)
-        messages = headlines.loc[headlines["study"] == study, "verdict"].value_counts()
-        told = ", ".join(f"{messages[v]} {v}" for v in VERDICTS if v in messages)
-        wrong = printed.get(CONTRADICTED, 0)
-        cells = [f"`{study}`", studies[str(study)].paper, claims["scale"].iloc[0], told]
-        cells += [str(own.get(v, 0)) for v in VERDICTS]
-        cells += [f"{printed.sum()}" + f", {wrong} contradicted" * bool(wrong), str(added.sum())]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    """The README's table: of each study its main message, the verdict on it, and what the verdict rests on."""
+    return _table(HEADS, (_row(study, ledger, headlines) for study in load_studies(config).values()))
 
 
-def with_summary(readme: str, table: str) -> str:
+def _row(study: Study, ledger: pd.DataFrame, headlines: pd.DataFrame) -> list[str]:
+    message = study.headlines[study.main].quote if study.main else study.title
+    own = headlines[headlines["study"] == study.name]
+    main = own[own["headline"] == study.main]
+    link = f"[`{study.name}`]({FINDINGS.format(study.name)})"
+    if main.empty:
+        return [link, f"“{message}”", NOT_RUN, "", study.caveat]
+    verdict, held = main["verdict"].iloc[0], (own["verdict"] == "reproduced").sum()
+    holds = f"{VERDICTS[verdict][1]} {verdict}; {held} of {len(own)} headlines reproduced"
+    return [link, f"“{message}”", holds, _evidence(study, ledger, main["claims"].iloc[0].split()), study.caveat]
+
+
+def _evidence(study: Study, ledger: pd.DataFrame, claims: list[str]) -> str:
+    """Scale, seeds and data of the claims that the main message rests on."""
+    ids = [claim if "/" in claim else f"{study.name}/{claim}" for claim in claims]
+    rows = ledger[ledger["claim"].isin(ids)]
+    numbers = sorted({int(seeds) for seeds in rows["seeds"] if seeds})
+    seeds = f"{numbers[0]}–{numbers[-1]} seeds" if len(numbers) > 1 else f"{numbers[0]} seeds" if numbers else ""
+    kinds = " and ".join(sorted({kind for kind in rows["data"] if kind}))
+    settings = (
+        "published settings" if set(rows["evidence"]) == {"published settings"} else f"scale {rows['scale'].iloc[0]}"
+    )
+    parts = [f"{len(rows)} claim{'s' * (len(rows) != 1)}", settings, seeds, f"{kinds} data" * bool(kinds)]
+    return ", ".join(filter(None, parts))
+
+
+def findings(study: Study, ledger: pd.DataFrame, headlines: pd.DataFrame) -> str:
+    """A study's headlines with their verdicts, and its claims counted by origin and verdict."""
+    own, claims = headlines[headlines["study"] == study.name], ledger[ledger["study"] == study.name]
+    if own.empty:
+        return (
+            "This study has no reference run yet: its claims are open until it has been run at its decisive settings.\n"
+        )
+    rows = ([_sign(h.verdict), h.says, f"“{h.quote}” ({h.place})", h.reason] for h in own.itertuples())
+    counts = (_counted(claims[claims["origin"] == origin], words) for origin, words in ORIGINS.items())
+    scale = claims["scale"].iloc[0]
+    return (
+        _table(("verdict", "headline", "the paper's words", "because"), rows)
+        + "\n"
+        + (f"Reference run at scale `{scale}`. Claims: {'; '.join(filter(None, counts))}.\n")
+    )
+
+
+def _sign(verdict: str) -> str:
+    return f"{VERDICTS[verdict][1]} {verdict}"
+
+
+def _counted(claims: pd.DataFrame, words: str) -> str:
+    found = claims["verdict"].value_counts()
+    told = ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS if verdict in found)
+    return f"{words}: {told}" if told else ""
+
+
+def _table(heads: tuple[str, ...], rows: Iterator[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |\n" for line in lines)
+
+
+def with_summary(text: str, table: str) -> str:
     """The text with the table between its two marks."""
-    if not PLACE.search(readme):
-        raise ValueError("the README has no marks for the summary")
-    return PLACE.sub(lambda m: m[1] + table + m[2], readme)
+    if not PLACE.search(text):
+        raise ValueError("the text has no marks for the summary")
+    return PLACE.sub(lambda m: m[1] + table + m[2], text)
+
+
+def tables(ledger: pd.DataFrame, headlines: pd.DataFrame, root: Path = ROOT) -> Mapping[Path, str]:
+    """File → its text with the table that belongs there: the README and the findings of every study."""
+    readme = root / "README.md"
+    written = {readme: with_summary(readme.read_text(encoding="utf-8"), summary(ledger, headlines, root / "config"))}
+    for study in load_studies(root / "config").values():
+        path = root / FINDINGS.format(study.name)
+        written[path] = with_summary(path.read_text(encoding="utf-8"), findings(study, ledger, headlines))
+    return written
+
+
+def write_tables(ledger: pd.DataFrame, headlines: pd.DataFrame, root: Path = ROOT) -> None:
+    for path, text in tables(ledger, headlines, root).items():
+        write_atomically(path, text)

@@ -80,7 +80,7 @@ def other_job_counts(layout: "Layout", experiments: Iterable[Experiment]) -> dic
     experiments = list(experiments)
     shards = [(e, shard) for e in experiments for shard in e.shards()]
     data = {layout.at(f"data/{e.dataset_id}/{layout.data_shard(e.dataset_id, shard)}.npz") for e, shard in shards}
-    judged = len(layout.ledgers)
+    judged = len({*layout.ledgers, *(layout.at(f"ledgers/{study}.csv") for study in layout.whole_studies)})
     return {
         "prepare_data": len(data.union(*map(layout.samples, layout.chosen))),
         "partition_data": len({(e.federation_id, shard) for e, shard in shards}),

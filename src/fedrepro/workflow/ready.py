@@ -11,6 +11,7 @@ from fedrepro.core import parts
 from fedrepro.data.catalogue import present
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import ROOT
+from fedrepro.workflow.counts import OTHER_JOBS
 
 if TYPE_CHECKING:
     from fedrepro.workflow.layout import Layout
@@ -19,8 +20,8 @@ PLAN = "plan.json"
 
 
 def check_targets(arguments: Sequence[str], known: Iterable[str], results: str) -> None:
-    """UserError if a target after `--` is no study, artefact or rule, and no file of the results."""
-    known = list(known)
+    """UserError if a target after `--` is no study or artefact (`known`), no rule and no file of the results."""
+    known = [*known, *OTHER_JOBS, "train_algorithm"]
     for target in arguments[arguments.index("--") + 1 :] if "--" in arguments else ():
         if target not in known and not target.startswith(str(Path(results).parent)):
             raise UserError(f"there is no study, artefact or rule '{target}'{nearest(target, known)}")
@@ -62,7 +63,7 @@ def start_plan(layout: "Layout") -> Path:
     code = "import sys; from fedrepro.workflow.ready import write_plan; write_plan(*sys.argv[1:])"
     command = [sys.executable, "-c", code, str(file), json.dumps({**settings, "only": " ".join(layout.only)})]
     quiet = subprocess.DEVNULL
-    subprocess.Popen(["nice", "-n", "10", *command], stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+    subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
     return file
 
 

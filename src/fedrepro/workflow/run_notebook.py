@@ -8,6 +8,7 @@ from typing import Any
 
 import nbformat
 import papermill
+from jinja2 import DictLoader
 from nbconvert import HTMLExporter
 
 from fedrepro.files import write_atomically
@@ -16,6 +17,25 @@ POLICY = (
     '<meta http-equiv="Content-Security-Policy" '
     "content=\"default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'\">"
 )
+#: nbconvert's page with folded code, and tables and pictures that fit
+TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
+{%- block html_head_css -%}{{ super() }}
+<style>
+body.jp-Notebook { max-width: 70rem; margin: 0 auto; }
+.jp-OutputArea-output { overflow-x: auto; }
+img { max-width: 100%; height: auto; }
+.wide { overflow-x: auto; max-width: 100%; }
+.jp-RenderedHTMLCommon table.told { table-layout: auto; font-size: 0.85rem; }
+.jp-RenderedHTMLCommon table.told td { vertical-align: top; }
+.jp-RenderedHTMLCommon table.told .words { text-align: left; white-space: normal; min-width: 6rem; }
+.jp-RenderedHTMLCommon table.told .number { text-align: right; white-space: nowrap; }
+details > summary { cursor: pointer; color: #555; }
+</style>
+{%- endblock -%}
+{%- block input_group -%}
+{%- if cell.outputs -%}<details class="code"><summary>code</summary>{{ super() }}</details>{%- endif -%}
+{%- endblock -%}
+"""
 
 
 def execute_notebook(notebook: Path, executed: Path, page: Path, failed: Path) -> None:
@@ -31,10 +51,21 @@ def execute_notebook(notebook: Path, executed: Path, page: Path, failed: Path) -
         if executed.exists():
             shutil.copy(executed, failed)
         raise
-    make: Any = HTMLExporter  # neither nbconvert nor nbformat is typed
-    read: Any = nbformat.read
-    exporter = make(exclude_input_prompt=True, exclude_output_prompt=True)
-    write_atomically(page, alone(exporter.from_notebook_node(read(executed, as_version=4))[0]))
+    read: Any = nbformat.read  # neither nbconvert nor nbformat is typed
+    write_atomically(page, as_page(read(executed, as_version=4)))
+
+
+def as_page(notebook: Any) -> str:
+    """The executed notebook as html without any address outside: code folded, titled by its first heading."""
+    make: Any = HTMLExporter
+    loaders = [DictLoader({"page.html.j2": TEMPLATE})]
+    exporter = make(
+        template_file="page.html.j2", extra_loaders=loaders, exclude_input_prompt=True, exclude_output_prompt=True
+    )
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    heading = re.search(r"(?m)^# (.+)", prose)
+    name = heading[1].replace("`", "") if heading else "Analysis"
+    return alone(exporter.from_notebook_node(notebook, {"metadata": {"name": name}})[0])
 
 
 def alone(page: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import time
 import pytest
 import yaml
 
+from fedrepro import __version__
 from fedrepro.commands import cli, command
 from fedrepro.core import parts
 from fedrepro.core.checkpoint_file import pack
@@ -18,8 +20,8 @@ from fedrepro.core.experiment import load_artefacts, load_experiment, load_exper
 from fedrepro.core.study import load_studies
 from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import ROOT, write_atomically
-from tests.configs import EXPERIMENT, changed, write_config, write_study, write_yaml
-from tests.pages import LEDGER, NUMBERS, write_rows
+from tests.configs import EXPERIMENT, STUDY, changed, write_config, write_study, write_yaml
+from tests.pages import HEADLINES, LEDGER, NUMBERS, write_rows
 
 ABOUT = {"title": "The line", "source": "Fig. 3(b)", "scale": "smoke", "data": ["synthetic"], "seeds": 2}
 CLAIM = {
@@ -204,11 +206,15 @@ def test_the_newest_results_are_shown_and_the_reference_last(capsys, results, tm
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("show", "toy/fig3c"), "artefact 'toy/fig3c' is unknown; did you mean 'toy/fig3b'?"),
+        (("show", "toy/fig3c"), "'toy/fig3c' is no artefact and no claim; did you mean 'fig3b'? (or fig1)"),
         (("show", "toy/fig1"), "there is no result of toy/fig1 yet: `make reproduce ONLY=toy/fig1` makes it"),
         (("show", "toy/fig1", "--in", "nowhere"), "nowhere: has no toy/fig1"),
         (("why", "xyz/a"), "study 'xyz' is unknown"),
-        (("why", "toy"), "claim 'toy' is unknown; toy has: "),
+        (("why", "toy"), "claim 'toy' is unknown; `fedrepro claims toy` lists 1"),
+        (("claims", "tyo"), "study 'tyo' is unknown; did you mean 'toy'?"),
+        (("compare", "nowhere", "results/smoke"), "nowhere: has no ledgers"),
+        (("open", "toy/fig9"), "artefact 'toy/fig9' is unknown; did you mean 'toy/fig1'?"),
+        (("lst",), "there is no command 'lst'; did you mean 'list'?"),
         (("why", "toy/servers_agre"), "claim 'toy/servers_agre' is unknown; did you mean 'servers_agree'?"),
         (("status", "--in", "nowhere"), "nowhere: there is no such folder"),
         (("status", "tyo"), "study 'tyo' is unknown; did you mean 'toy'?"),
@@ -346,3 +352,105 @@ def test_an_experiments_settings_are_shown_with_their_places(capsys, monkeypatch
     assert "did you mean 'ring_7'?" in told(capsys, "show", "toy/ring_8", "--config", code=1)
     assert "did you mean 'demo'?" in told(capsys, "show", "toy/ring_7", "--config", "--scale", "dem", code=1)
     assert "--scale is possible with --config only" in told(capsys, "show", "toy/fig3b", "--scale", "demo", code=1)
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"fedrepro {__version__}\n"
+
+
+def test_claims_are_chosen_by_verdict_and_origin(capsys, results):
+    assert told(capsys, "claims", "toy").splitlines()[-1] == "2 claims, 2 reproduced"
+    only = told(capsys, "claims", "--origin", "printed", "--verdict", "reproduced").splitlines()
+    assert [line.split()[0] for line in only] == ["toy/adds_up", "1"]
+    assert told(capsys, "claims", "--verdict", "undecided") == "0 claims\n"
+
+
+def test_rows_are_given_as_json(capsys, results):
+    rows = json.loads(told(capsys, "claims", "toy", "--json"))
+    assert [row["claim"] for row in rows] == ["toy/servers_agree", "toy/adds_up"]
+    assert json.loads(told(capsys, "list", "studies", "--json"))[0]["name"] == "toy"
+
+
+def test_every_command_with_rows_has_json_and_no_other():
+    for name, module in cli.names().items():
+        parser = cli.parser_of({name: module})
+        made = cli.load(module)
+        own = parser._subparsers._group_actions[0].choices[name]
+        assert ("--json" in own.format_help()) is (made.rows is not None), name
+
+
+def test_two_runs_are_compared(capsys, results, tmp_path):
+    other = tmp_path / "results" / "demo"
+    write_rows(other / "ledgers/toy.csv", LEDGER, [ROW | {"verdict": "undecided", "ours": "2e-7"}])
+    lines = told(capsys, "compare", str(results), str(other)).splitlines()
+    assert lines[0].split("  ") == ["claim", "toy/servers_agree", "reproduced → undecided", "1e-7 → 2e-7"]
+    assert lines[1] == "results/smoke and results/demo both judge 1 claims; 1 verdicts differ"
+
+
+def test_a_study_is_shown_with_its_headlines(capsys, results, tmp_path):
+    headline = {"quote": "it is", "place": "Abstract", "says": "It is so.", "claims": ["servers_agree"], "rule": "all"}
+    study = {**STUDY, "headlines": {"so": headline}, "main": "so"}
+    write_yaml(tmp_path / "config" / "studies" / "toy" / "study.yaml", study)
+    assert "  not judged: It is so. (main message, Abstract; )" in told(capsys, "show", "toy")
+    row = {"headline": "so", "study": "toy", "verdict": "undecided", "reason": "one claim: undecided"}
+    write_rows(results / "headlines/toy.csv", HEADLINES, [row])
+    out = told(capsys, "show", "toy")
+    assert out.startswith("Toys\nAnn (Toys 2020)\nhttps://example.org/toys\n")
+    verdict = "undecided: It is so. (main message, Abstract; one claim: undecided)"
+    assert f"headlines, judged in results/smoke:\n  {verdict}\n" in out
+    assert "artefacts: fig1, fig3b\nexperiments: line\n" in out
+
+
+def test_a_claim_is_shown_without_its_runs(capsys, results):
+    out = told(capsys, "show", "toy/servers_agree")
+    assert out.startswith("toy/servers_agree (§IV; origin: paper): reproduced\n")
+    assert "\nrun " not in out
+
+
+def test_the_report_is_opened(capsys, results, monkeypatch):
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: not opened.append(address))
+    for file in ("report/index.html", "notebooks/toy.html", "artefacts/toy/fig3b.png"):
+        (results / file).parent.mkdir(parents=True, exist_ok=True)
+        (results / file).touch()
+    assert told(capsys, "open") == "results/smoke/report/index.html\n"
+    assert told(capsys, "open", "toy", "--print") == "results/smoke/notebooks/toy.html\n"
+    assert told(capsys, "open", "toy/fig3b") == "results/smoke/artefacts/toy/fig3b.png\n"
+    assert [address.rpartition("/")[2] for address in opened] == ["index.html", "fig3b.png"]
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    assert cli.main(["open"]) == 1
+    assert "no browser was found" in capsys.readouterr().err
+
+
+def test_words_that_a_shell_completes(capsys, results):
+    assert {"list", "claims", "--version"} <= set(told(capsys, "completion", "words").split())
+    assert {"toy", "--verdict", "--json"} <= set(told(capsys, "completion", "words", "--", "claims").split())
+    assert "toy/servers_agree" in told(capsys, "completion", "words", "--", "why").split()
+    assert told(capsys, "completion", "words", "--", "nothing") == ""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_is_valid(capsys, shell):
+    script = told(capsys, "completion", shell)
+    assert "fedrepro completion words" in script
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+EXAMPLES = [(name, example) for name, module in cli.names().items() for example in cli.load(module).examples]
+
+
+@pytest.mark.parametrize(("name", "example"), EXAMPLES)
+def test_the_examples_of_the_help_work(capsys, monkeypatch, name, example):
+    monkeypatch.chdir(ROOT)
+    arguments = f"{name} {example.format(**command.example_names())}".split()
+    assert told(capsys, *arguments)
+
+
+def test_the_help_has_the_examples(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["fedrepro", "why", "--help"])
+    with pytest.raises(SystemExit):
+        cli.main(["why", "--help"])
+    assert f"examples:\n  fedrepro why {command.example_names()['claim']}\n" in capsys.readouterr().out

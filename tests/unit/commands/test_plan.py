@@ -15,7 +15,7 @@ def test_the_plan_in_words(tmp_path, monkeypatch):
     text = plan.describe(Layout(write_config(tmp_path)), cores=2)
     assert re.search(r"about 0\.0 GPU-hours, the longest job 10 s \(a core here computes \d+ GFLOP/s; assumed", text)
     assert re.search(r"about 0\.0\d GB on the disk", text)
-    assert "scale smoke: 11 jobs, 2 training, 240 gradient steps" in text
+    assert "scale smoke: 13 jobs from scratch, 2 training, 240 gradient steps" in text
     assert text.count("never ran here") == 2
 
 
@@ -27,7 +27,7 @@ def test_wrong_input_is_one_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plan, "CONFIG", tmp_path / "config")
     assert cli.main(["plan", "scale=smok"]) == 1
-    assert capsys.readouterr().err.strip().endswith("scale: 'smok' is unknown; did you mean 'smoke'?")
+    assert capsys.readouterr().err.strip().endswith("scale: 'smok' is unknown; did you mean 'smoke'? (or demo)")
     assert cli.main(["plan", "only=toy/fig3b"]) == 0
     assert "toy/line" in capsys.readouterr().out
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 
+from fedrepro.commands import cli
 from fedrepro.core.study import load_studies
 from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import ROOT, read_json, read_yaml
 from fedrepro.report import reference
-from fedrepro.report.summary import summary, with_summary
+from fedrepro.report.summary import tables
 
 STUDIES = load_studies(ROOT / "config")
 LEDGER = pd.read_csv(reference.REFERENCE / "ledger.csv", dtype=str, keep_default_na=False)
@@ -24,10 +27,37 @@ def test_it_keeps_studies_that_there_are():
         assert {path.stem for path in (reference.REFERENCE / part).iterdir()} == set(KEPT), part
 
 
-def test_readme_shows_its_summary():
-    readme, headlines = (ROOT / "README.md").read_text(), pd.read_csv(reference.REFERENCE / "headlines.csv")
-    table = summary(LEDGER, headlines)
-    assert with_summary(readme, table) == readme, "`fedrepro reference build` writes it"
+def test_readme_and_findings_show_its_verdicts():
+    headlines = pd.read_csv(reference.REFERENCE / "headlines.csv", dtype=str, keep_default_na=False)
+    for path, text in tables(LEDGER, headlines).items():
+        assert path.read_text() == text, f"{path}: `fedrepro reference build` writes it"
+
+
+def test_every_study_has_its_findings_and_its_caveat():
+    for name, study in STUDIES.items():
+        text = (ROOT / "docs" / "findings" / f"{name}.md").read_text()
+        assert text.startswith(f"# {study.title}\n")
+        assert study.caveat
+        assert f"**Biggest caveat.** {study.caveat}\n" in text
+        assert study.link in text
+
+
+def test_readme_fits_its_size_and_names_files_that_exist():
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.splitlines()) <= 150
+    assert "replication" in readme
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        links = [link for link in re.findall(r"\]\(([^)#]+)\)", path.read_text()) if "://" not in link]
+        missing = [link for link in links if not (path.parent / link).exists()]
+        assert not missing, f"{path}: {missing}"
+
+
+def test_documented_commands_exist():
+    known = cli.names()
+    text = (ROOT / "README.md").read_text() + (ROOT / "docs" / "commands.md").read_text()
+    named = set(re.findall(r"(?:`|bin/)fedrepro ([a-z-]+)", text))
+    assert named <= set(known), named - set(known)
+    assert set(known) <= set(re.findall(r"`fedrepro ([a-z-]+)", (ROOT / "docs" / "commands.md").read_text()))
 
 
 def test_readme_shows_its_bench():

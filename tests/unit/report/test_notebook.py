@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pandas as pd
 import pytest
 import yaml
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from fedrepro.core.study import load_studies
+from fedrepro.files import ROOT
 from fedrepro.report.notebook import Overview, Study
+from fedrepro.report.notebook_tables import Table, as_html
+from fedrepro.workflow.run_notebook import as_page
+from tests.configs import write_config
 from tests.pages import HEADLINES, LEDGER, write_rows
 
 ROWS = [
@@ -52,7 +59,7 @@ def study(overview) -> Study:
 def shown(monkeypatch) -> list[pd.DataFrame]:
     """Tables of sentences that were displayed."""
     tables: list[pd.DataFrame] = []
-    monkeypatch.setattr("fedrepro.report.notebook._prose", tables.append)
+    monkeypatch.setattr("fedrepro.report.notebook._prose", lambda table, summary="": tables.append(table))
     return tables
 
 
@@ -168,7 +175,7 @@ def test_sentences_are_shown_whole_and_as_text(overview, monkeypatch):
     ledger.assign(statement="It is <so> " * 20).to_csv(overview.results / "ledger.csv", index=False)
     overview.verdicts("reproduced")
     assert displayed[0].count("It is &lt;so&gt;") == 20
-    assert displayed[0].count("<tr>") == 1
+    assert displayed[0].count("<tr>") == 2  # the head and one claim
 
 
 def test_assumed_settings_are_counted(overview, tmp_path):
@@ -179,3 +186,52 @@ def test_assumed_settings_are_counted(overview, tmp_path):
         (folder / f"{name}.yaml").write_text(text)
     assert overview.assumed(tmp_path / "config").loc["toy"].tolist() == [1, 0]
     assert overview.assumed(tmp_path / "nowhere").empty
+
+
+def test_the_opening_has_authors_and_the_verdict_on_the_main_message(study, shown, monkeypatch, tmp_path):
+    write_config(tmp_path)
+    said: list[str] = []
+    monkeypatch.setattr("fedrepro.report.notebook.display", lambda what: said.append(what.data))
+    study.opening(tmp_path / "config")
+    assert said[0] == "<p>Ann: <em>Toys</em> (Toys 2020)</p>"
+    assert said[1].startswith("<p><strong>? undecided</strong>: ")
+    assert "0 of 2 headlines are reproduced" in said[2]
+    assert "study" not in shown[0]
+
+
+def test_a_table_has_no_row_numbers_no_nan_and_words_at_the_left():
+    table = Table({"who": ["<a>", None], "much": [1.23456, float("nan")], "many": [12345, 2]})
+    told = table._repr_html_()
+    assert '<td class="words">&lt;a&gt;</td><td class="number">1.235</td><td class="number">12,345</td>' in told
+    assert '<td class="words"></td><td class="number"></td><td class="number">2</td>' in told
+    assert "nan" not in told.lower()
+    assert '<td class="words">row</td>' in as_html(pd.DataFrame({"n": [1]}, index=["row"]))
+
+
+def test_claims_are_folded_below_their_counts(study, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr("fedrepro.report.notebook.display", lambda what: said.append(what.data))
+    study.verdicts()
+    assert said[0].startswith("<details><summary>4 claims: 1 reproduced, 1 not reproduced, 2 not tested</summary>")
+
+
+@pytest.mark.parametrize("name", load_studies(ROOT / "config"))
+def test_a_notebook_begins_with_the_papers_title_and_its_verdict(name):
+    cells = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text())["cells"]
+    title = load_studies(ROOT / "config")[name].title
+    assert "".join(cells[0]["source"]).startswith(f"# {title}\n")
+    assert "".join(cells[2]["source"]).endswith(f"{name}.opening()")
+
+
+def test_an_executed_notebook_is_a_page_with_folded_code_and_no_address_outside(tmp_path):
+    figure = new_output("display_data", {"text/html": '<img src="data:," alt="a line">'})
+    cells = [
+        new_markdown_cell("# Toys and `more`"),
+        new_code_cell("results = 'x'"),
+        new_code_cell("show()", outputs=[figure]),
+    ]
+    page = as_page(new_notebook(cells=cells))
+    assert "<title>Toys and more</title>" in page
+    assert page.count('<details class="code"><summary>code</summary>') == 1
+    assert not re.findall(r"https?://", page)
+    assert 'alt="a line"' in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 import snakemake_logger_plugin_fedrepro as plugin
 from fedrepro.workflow import run_lock as running
 from snakemake_logger_plugin_fedrepro import LogHandler
+from snakemake_logger_plugin_fedrepro.estimate import PRIOR, Estimate
 
 
 class Clock:
@@ -28,6 +30,11 @@ def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(plugin, "time", clock)
     return clock
+
+
+@pytest.fixture(autouse=True)
+def estimate(monkeypatch):
+    monkeypatch.setattr(plugin, "estimate", Estimate())
 
 
 def handler(dryrun=False, terminal=False) -> LogHandler:
@@ -50,49 +57,50 @@ def plan(to: LogHandler, **rules: int) -> None:
     emit(to, LogEvent.RUN_INFO, stats={**rules, "total": sum(rules.values())})
 
 
-def test_in_a_file_there_is_one_line_per_finished_job(clock, capsys):
+def finish(to: LogHandler, clock: Clock, job: int, seconds: float = 0.0) -> None:
+    start(to, job)
+    clock.now += seconds
+    emit(to, LogEvent.JOB_FINISHED, job_id=job)
+
+
+def test_in_a_file_there_is_a_line_per_five_per_cent_or_half_a_minute(clock, capsys):
     shown = handler()
-    plan(shown, train_algorithm=2, build_report=2)
-    start(shown, 7)
+    plan(shown, build_report=100)
+    for job in range(4):
+        finish(shown, clock, job, 1)
     assert capsys.readouterr().err == ""
-    clock.now += 61
-    emit(shown, LogEvent.JOB_FINISHED, job_id=7)
-    # one more training job of 61 s and two other jobs, expected to take 2 s each
-    assert capsys.readouterr().err == "1/4 jobs · 25 % · 1:01 gone, about 1:05 left · done: train fedavg\n"
+    finish(shown, clock, 4, 1)
+    assert capsys.readouterr().err.startswith("5/100 jobs · 5 % · 0:05 gone · about ")
+    start(shown, 5)
+    clock.now += 29
+    shown._line()
+    assert capsys.readouterr().err == ""
+    clock.now += 1
+    shown._line()
+    assert capsys.readouterr().err.startswith("5/100 jobs · 5 % · 0:35 gone")
 
 
 def test_on_a_terminal_the_line_is_rewritten(clock, capsys):
     shown = handler(terminal=True)
-    plan(shown, train_algorithm=2)
-    start(shown, 1)
-    start(shown, 2, message="train local")
-    assert capsys.readouterr().err.endswith("\r\x1b[K0/2 jobs · 0 % · 0:00 gone, about 0:20 left · train local (+1)")
+    plan(shown, build_report=2)
+    start(shown, 1, "build_report")
+    start(shown, 2, "build_report", message="build more")
+    assert capsys.readouterr().err.endswith("\r\x1b[K0/2 jobs · 0 % · 0:00 gone · about 0:06 left · (+1) build more")
     emit(shown, LogEvent.JOB_FINISHED, job_id=2)
     assert capsys.readouterr().err.endswith(" · train fedavg")
     emit(shown, LogEvent.JOB_FINISHED, job_id=1)
-    assert capsys.readouterr().err.endswith("2/2 jobs · 100 % · 0:00 gone, about 0:00 left · train fedavg\n")
+    assert capsys.readouterr().err.endswith("2/2 jobs · 100 % · 0:00 gone · about 0:00 left · train fedavg\n")
 
 
-def test_what_runs_now_counts_as_partly_done(clock):
-    shown = handler()
-    plan(shown, train_algorithm=1, execute_notebook=1)
-    start(shown, 1)
-    assert shown.left() == 16
-    clock.now += 4
-    assert shown.left() == 12
-    clock.now += 1000
-    assert shown.left() == 6  # longer than expected: it may end at any moment
-
-
-def test_jobs_side_by_side_shorten_what_is_left(clock):
-    shown = handler()
-    plan(shown, train_algorithm=8)
-    for job in range(4):
-        start(shown, job)
-    clock.now += 10
-    for job in range(4):
-        emit(shown, LogEvent.JOB_FINISHED, job_id=job)
-    assert shown.left() == pytest.approx(10)  # 4 jobs of 10 s, four at a time
+def test_a_line_is_never_wider_than_the_terminal(clock, capsys, monkeypatch):
+    shown = handler(terminal=True)
+    monkeypatch.setattr(plugin, "_columns", lambda: 80)
+    plan(shown, build_report=2)
+    start(shown, 1, "build_report", message="x" * 200)
+    line = capsys.readouterr().err.removeprefix("\r\x1b[K")
+    assert len(line) == 79
+    assert line.endswith("x…")
+    assert "\n" not in line
 
 
 def test_a_failed_job_is_shown_with_the_end_of_its_log(clock, capsys, tmp_path):
@@ -107,7 +115,7 @@ def test_a_failed_job_is_shown_with_the_end_of_its_log(clock, capsys, tmp_path):
     start(shown, 2, message=None)
     emit(shown, LogEvent.JOB_FINISHED, job_id=2)
     assert "1/2 jobs · 50 %" in (told := capsys.readouterr().err)
-    assert told.endswith(" · 1 failed · done: train_algorithm\n")
+    assert told.endswith(" · 1 failed · train_algorithm\n")
 
 
 def test_a_failure_of_an_unknown_job_is_shown_by_its_rule(clock, capsys):
@@ -162,3 +170,43 @@ def test_snakemake_is_told_that_the_plugin_writes_to_the_terminal():
     shown = handler()
     assert shown.writes_to_stream
     assert not shown.writes_to_file
+
+
+def write_costs(folder, **seconds: float):
+    file = folder / "plan.json"
+    file.write_text(json.dumps({f"toy/line/{name}/0-1": cost for name, cost in seconds.items()}))
+    return file
+
+
+def test_the_time_left_is_that_of_the_plan_from_the_first_job_on(tmp_path):
+    file = tmp_path / "plan.json"
+    left = Estimate({"train_algorithm": 2, "execute_notebook": 1, "all": 1}, lanes=2, plan=file)
+    left.begin(1, "train_algorithm", "toy/line/fedavg/0-1", 0.0)
+    assert left.left(1.0) is None  # the plan is not made yet
+    write_costs(tmp_path, fedavg=30.0, local=70.0)
+    # 29 s of the running job, 70 of the other one and 6 of the notebook, on two lanes
+    assert left.left(1.0) == pytest.approx((29 + 70 + 6) / 2)
+    left.begin(2, "train_algorithm", "toy/line/local/0-1", 1.0)
+    assert left.left(1.0) == pytest.approx(70)  # no shorter than the longest job
+
+
+def test_slower_jobs_than_planned_lengthen_what_is_left(tmp_path):
+    left = Estimate({"train_algorithm": 2}, plan=write_costs(tmp_path, fedavg=20.0, local=20.0))
+    left.begin(1, "train_algorithm", "toy/line/fedavg/0-1", 0.0)
+    left.finish(1, 60.0)
+    assert left.left(60.0) == pytest.approx(20 * (60 + PRIOR) / (20 + PRIOR))
+
+
+def test_finished_training_does_not_count(tmp_path):
+    run = tmp_path / "runs" / "toy" / "line" / "fedavg" / "0-1.json"
+    run.parent.mkdir(parents=True)
+    run.touch()
+    left = Estimate({"train_algorithm": 1}, plan=write_costs(tmp_path, fedavg=500.0, local=20.0))
+    assert left.left(0.0) == pytest.approx(20)
+
+
+def test_a_failed_job_is_not_waited_for(tmp_path):
+    left = Estimate({"build_report": 1})
+    left.begin(1, "build_report", "", 0.0)
+    left.drop(1)
+    assert left.left(0.0) == 0.0

@@ -88,7 +88,7 @@ def test_random_clients_are_any_of_those_that_are_large_enough():
         ({"clients": 4, "minimum": 3}, r"clients = 4: 3 of the 5 have at least 3 training samples$"),
         ({"clients": 0}, r"clients = 0: 5 of the 5"),
         ({"minimum": 9}, r"^by_client: 0 of the 5 have at least 9 training samples$"),
-        ({"choose": "largst"}, r"choose = 'largst' is unknown; did you mean 'largest'\?$"),
+        ({"choose": "largst"}, r"choose = 'largst' is unknown; did you mean 'largest'\?"),
     ],
 )
 def test_a_choice_that_cannot_be_made_is_refused(options, message):
