@@ -44,7 +44,7 @@ def export_partition(given: Namespace) -> Iterator[str]:
 
 def made(
     experiment: Experiment, seed: int, mode: str, data_dir: str | None, work: Path
-) -> tuple[dict[str, Any], Any, dict[str, "np.ndarray"]]:
+) -> tuple[dict[str, Any], Any, dict[str, np.ndarray]]:
     """(description, data set, arrays of who holds what) of one seed, as a job of the workflow makes them: all seeds of
     a shard are made together, each from its own stream."""
     from fedrepro.core import parts
@@ -75,13 +75,13 @@ def made(
     return about, dataset.load(data)[seed if seeded else -1], held
 
 
-def _rows(held: dict[str, "np.ndarray"], split: str) -> list[list[int]]:
+def _rows(held: dict[str, np.ndarray], split: str) -> list[list[int]]:
     """The rows of client 0, 1, …; one list for a split that is global."""
     rows, ends = (held[f"{split}/{part}"].tolist() for part in ("rows", "offsets"))
     return [rows[first:end] for first, end in pairwise(ends)]
 
 
-def _table(data: Any, held: dict[str, "np.ndarray"], split: str) -> Any:
+def _table(data: Any, held: dict[str, np.ndarray], split: str) -> Any:
     """The samples of a split in the order of the clients: partition_id, row, x (flattened) and y."""
     import numpy as np
     import pandas as pd

@@ -227,7 +227,8 @@ def count_settings(spec: Mapping[str, Any], path: Path | str) -> None:
 
 def scaled(tree: Located, scale: str) -> Located:
     """`resolve` for located values."""
-    spec, scales = tree.only(lambda key: key != "scales"), tree.value["scales"].value
+    apart = ("scales", open_settings.SECTION)
+    spec, scales = tree.only(lambda key: key not in apart), tree.value["scales"].value
     spec = spec.merged(scales[scale]) if scale in scales else spec
     fewest = min(spec.value["seeds_per_job"], spec.value["seeds"], key=lambda number: number.value)
     return spec._replace(value={**spec.value, "seeds_per_job": fewest})

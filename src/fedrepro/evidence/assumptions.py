@@ -16,8 +16,8 @@ from fedrepro.files import read_yaml, write_json
 
 def assumed_settings(experiments: Iterable[Path]) -> list[dict[str, str]]:
     """Every assumption of config/studies/<study>/experiments/*.yaml (core/open_settings.py): study, key with its
-    parents, our value, the reason, the other values or why there are none, the experiments that have it, and the artefacts that
-    vary it (`varies` in the study's artefacts.yaml names parts of a key)."""
+    parents, our value, the reason, the other values or why there are none, the experiments that have it, and the
+    artefacts that vary it (`varies` in the study's artefacts.yaml names parts of a key)."""
     files = set(experiments)
     having: dict[tuple[str, ...], list[str]] = {}
     artefacts: dict[str, dict[str, Any]] = {}

@@ -11,11 +11,12 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from fedrepro.core.checksums import check
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FOLDER = "explain"
 MARK = "assumptions: "  # begins the explanation's words in the ledger's column `reading`

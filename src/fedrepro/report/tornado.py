@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from fedrepro.evidence.verdicts import DIRECTION, NOT_REPRODUCED, REPRODUCED
 from fedrepro.report.plotting import COLOURS, figure
@@ -38,6 +39,7 @@ def tornado(record: Mapping[str, Any]) -> Figure:
     axes.set_yticks(range(len(rows)), [row["label"] for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlabel(target["label"])
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     for name, colour in {**SHADES, "undecided": OTHER}.items():
         axes.plot([], [], marker="o", color=colour, linewidth=3, label=name)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -19,7 +19,7 @@ from fedrepro.core.checkpoint_file import pack
 from fedrepro.core.experiment import load_artefacts, load_experiment, load_experiments
 from fedrepro.core.study import load_studies
 from fedrepro.evidence.claim_files import load_claims
-from fedrepro.files import ROOT, write_atomically
+from fedrepro.files import ROOT, write_atomically, write_json
 from tests.configs import EXPERIMENT, STUDY, changed, write_config, write_study, write_yaml
 from tests.pages import HEADLINES, LEDGER, NUMBERS, write_rows
 
@@ -228,7 +228,7 @@ def test_wrong_names_get_one_line(capsys, results, arguments, says):
 
 def test_the_chain_from_a_claim_to_the_data(capsys, results):
     out = told(capsys, "why", "toy/servers_agree").splitlines()
-    assert out[:17] == [
+    assert out[:19] == [
         "toy/servers_agree (§IV; origin: paper): reproduced",
         "  paper says: the servers reach consensus",
         "  that is: They agree.",
@@ -240,6 +240,8 @@ def test_the_chain_from_a_claim_to_the_data(capsys, results):
         "  next: 12 more seeds, about 3 min",
         "  readings: flips: the sum → undecided",
         "    the sum: undecided (3e-7 [0, 2e-7]); across",
+        "  assumptions: `fedrepro explain toy/servers_agree` runs the other values of what the paper leaves",
+        "    open",
         "  seed  ours",
         "  0     1.235e-07",
         "  1     – (diverged)",
@@ -256,6 +258,27 @@ def test_the_chain_from_a_claim_to_the_data(capsys, results):
         "  data   dd44 (dfl_line, real)",
         "    real file line.csv: ee55",
     ]
+
+
+def test_why_tells_the_explanation(capsys, results):
+    number = {"verdict": "not reproduced", "mean": 2.0, "low": 1.5, "high": 2.5}
+    moved = {"moved": -1.0, "moved_low": -1.1, "moved_high": -0.9}
+    other = {
+        **number,
+        **moved,
+        "keys": ["local.steps"],
+        "value": "5",
+        "other": "10",
+        "verdict": "reproduced",
+        "mean": 1.0,
+    }
+    record = {"reading": "hangs on local.steps", "said": "6 seeds at paper", "answer": "another reading gives it"}
+    record |= {"main": number, "alternatives": [other], "pairs": [], "fixed": []}
+    write_json(results / "explain" / "toy" / "servers_agree.json", record)
+    out = told(capsys, "why", "toy/servers_agree")
+    assert "  assumptions: hangs on local.steps (6 seeds at paper): another reading gives it\n" in out
+    assert "    main run: 2 [1.5, 2.5] not reproduced\n" in out
+    assert "    local.steps = 5 → 10: 1 [1.5, 2.5] moved by -1 [-1.1, -0.9] reproduced\n" in out
 
 
 def test_a_claim_without_readings_numbers_or_next_step(capsys, results):
