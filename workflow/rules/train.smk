@@ -16,12 +16,12 @@ rule train_algorithm:
         LAYOUT.log("train_algorithm/{study}/{experiment}/{algorithm}/{shard}"),
     benchmark:
         LAYOUT.benchmark("train_algorithm/{study}/{experiment}/{algorithm}/{shard}")
+    priority: LAYOUT.priority
     group:
         LAYOUT.places.training
     conda:
         "../../envs/fedrepro.yaml"
     threads: 1
-    priority: LAYOUT.priority
     resources:
         gpu=LAYOUT.gpus_per_job,
         mem_mb=lambda w, attempt: 4000 * attempt,
