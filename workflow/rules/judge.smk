@@ -24,7 +24,7 @@ rule judge_claims:
         config=str(LAYOUT.folder),
         scale=LAYOUT.scale,
         asked=LAYOUT.asked_claims,
-        results=LAYOUT.results,
+        results=lambda w: LAYOUT.results,
     message:
         "judge {wildcards.ledger}"
     script:
