@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from fedrepro.contracts.small import SmallTask
 from fedrepro.core.federation import Federation, Holdings, Samples
 from fedrepro.core.params import Params
-from fedrepro.core.task import Task
 
 META = torch.device("meta")
 _aten = torch.ops.aten
@@ -76,8 +76,8 @@ class ForeignDevice(TorchDispatchMode):
 
 def abroad(thing: Any) -> Any:
     """Tensors, a task or a federation on the meta device."""
-    if isinstance(thing, Task):
-        moved = Task(thing.model.to(META))
+    if isinstance(thing, SmallTask):
+        moved = SmallTask(thing.model.to(META))
         moved.start = Params({name: value.to(META) for name, value in thing.start.items()})
         return moved
     if isinstance(thing, Federation):

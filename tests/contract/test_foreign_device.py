@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from fedrepro.contracts.methods import CASES, PRIORS, settings_of
 from fedrepro.core import parts
 from fedrepro.core.checkpoint import Checkpoint
 from fedrepro.core.clients import strategy
@@ -18,7 +19,7 @@ from fedrepro.core.metrics import MetricLog
 from fedrepro.core.rounds import advance
 from fedrepro.files import ROOT
 from tests.builders import MINI_BATCH, RAGGED, federations, make_plan, make_replicates, make_task
-from tests.contract.test_algorithms import ALGORITHMS, CASES, ITERATIVE, PRIORS, settings_of
+from tests.contract.test_algorithms import ALGORITHMS, ITERATIVE
 from tests.foreign_device import ForeignDevice, abroad
 
 DOCS = ROOT / "docs" / "gpu.md"
@@ -87,7 +88,8 @@ def test_every_method_takes_a_round_and_reads_as_often_as_documented(name, tmp_p
 
 @pytest.mark.parametrize("model", sorted(parts.modules("models")))
 def test_every_model_takes_a_round(model, tmp_path):
-    method = "fgpr" if model == "gaussian_process" else "fedavg"
+    of_priors = [name for name in ITERATIVE if {*PRIORS} & {*ALGORITHMS[name].trial.cases}]
+    method = of_priors[0] if model in {prior for prior, _ in PRIORS.values()} else "fedavg"
     for way in ("loop", "vmap") if parts.model(model).vectorised else ("loop",):
         take_a_round(model, MINI_BATCH, ALGORITHMS[method](lr=0.1), way, tmp_path / "job.pt")
 

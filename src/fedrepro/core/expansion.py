@@ -256,7 +256,8 @@ def cases(axis: str, given: Located, sections: Collection[str]) -> Iterator[tupl
                 raise UserError(f"{value.file}: {key}.{part}: is not a key{nearest(part, sections)}")
             if PLACEHOLDER.search(str(value.value)):
                 raise UserError(f"{value.file}: {key}.{part}: a value cannot hold a placeholder")
-        yield key, {axis: Located(name, name, case.places), **values}, changes
+        text = name if yaml.safe_load(name) == name else json.dumps(name)  # a number in quotes is a text
+        yield key, {axis: Located(name, text, case.places), **values}, changes
 
 
 def changed(body: Located, changes: Located, at: str = "") -> Located:

@@ -19,6 +19,7 @@ from fedrepro.errors import UserError
 
 VARIABLE = "FEDREPRO_STUDIES"
 PACKAGE = "fedrepro.studies"
+OURS = Path(__file__).parents[1] / "studies"
 NAME = "[a-z][a-z0-9_]*"
 
 
@@ -43,7 +44,8 @@ def _known(listed: str) -> Mapping[str, Path]:
         if folder.name in found:
             raise UserError(f"studies: two are named '{folder.name}': {found[folder.name]} and {folder}")
         found[folder.name] = folder
-        _register(folder)
+        if not (OURS / folder.name).is_dir():  # a study of that name is told by `load_studies`
+            _register(folder)
     return MappingProxyType(found)
 
 
@@ -62,4 +64,6 @@ def _register(folder: Path) -> None:
     """Make the folder a package below fedrepro.studies; it needs no __init__.py."""
     spec = ModuleSpec(f"{PACKAGE}.{folder.name}", None, is_package=True)
     spec.submodule_search_locations = [str(folder)]
-    sys.modules[spec.name] = module_from_spec(spec)
+    module = module_from_spec(spec)
+    del module.__file__  # None in a package without __init__.py, which `inspect` takes for a built-in module
+    sys.modules[spec.name] = module

@@ -4,7 +4,8 @@ Each round samples clients, draws their batches, runs their updates and the serv
 with numbers that are not finite is recorded as diverged and stops.
 
 A checkpoint is saved when it is due: after a run's initialisation, after a round and, in a loop over the clients, after
-a client, since a round of a large network takes many minutes. Under vmap a round takes seconds."""
+a client, since a round of a large network takes many minutes; a run's uploads of the round are kept for it. Under
+vmap a round takes seconds."""
 
 import functools
 import itertools
@@ -76,7 +77,7 @@ def train(
         running = [r for r in replicates if r.diverged is None]
         if not running:
             break
-        save_inside = functools.partial(save, t) if run_clients is run_loop else None
+        save_inside = functools.partial(save, t) if checkpoint and run_clients is run_loop else None
         steps += advance(task, running, plan, run_clients, t, midway, save_inside)
         midway = None
         note = record(task, running, plan, t + 1, log)

@@ -62,7 +62,11 @@ def test_every_client_draws_on_one_cluster(name):
 @pytest.mark.parametrize(
     ("sizes", "options", "message"),
     [
-        ([50] * 10, {"clients": 10, "clusters": "cifar"}, r"clusters = 'cifar' is unknown; did you mean 'cifar10'\?$"),
+        (
+            [50] * 10,
+            {"clients": 10, "clusters": "cifar"},
+            r"'cifar' is unknown; did you mean 'cifar10'\? \(or cifar100\)$",
+        ),
         ([50] * 10, {"clients": 10, "clusters": "cifar100"}, "'cifar100' are of 100 classes, the data set has 10$"),
         ([50] * 9 + [0], {"clients": 10, "clusters": "cifar10"}, "class 9 has no training samples$"),
         ([50] * 10, {"clients": 1, "clusters": "stl10"}, "clients = 1: there are 2 clusters, each needs one$"),

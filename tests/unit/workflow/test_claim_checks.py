@@ -76,7 +76,11 @@ def test_what_is_there_passes(tmp_path):
         ("small.ours.experiment", "lin", "small.ours.experiment: there is no experiment 'lin'; did you mean 'line'?"),
         ("small.ours.algorithm", "fedavgg", "there is no algorithm of line 'fedavgg'; did you mean 'fedavg'?"),
         ("small.ours.setting", "lr=0.3", "small.ours.setting: 'lr=0.3' is no setting of line; did you mean 'lr=0."),
-        ("small.ours.metric", "los", "small.ours.metric: 'los' is made by no code behind line; did you mean 'loss'?"),
+        (
+            "small.ours.metric",
+            "losss",
+            "small.ours.metric: 'losss' is made by no code behind line; did you mean 'loss'?",
+        ),
         ("falls.ours.along", "rl", "falls.ours.along: there is no key of a grid of line 'rl'"),
         ("small.published", "los", "there is no number in toy/published.csv 'los'; did you mean 'loss'?"),
         ("own.at_most", "los", "own.at_most: there is no number in toy/published.csv 'los'"),
