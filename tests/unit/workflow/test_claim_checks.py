@@ -79,7 +79,7 @@ def test_what_is_there_passes(tmp_path):
         (
             "small.ours.metric",
             "losss",
-            "small.ours.metric: 'losss' is made by no code behind line; did you mean 'loss'?",
+            "small.ours.metric: 'losss' is made by no code behind line; did you mean 'los",
         ),
         ("falls.ours.along", "rl", "falls.ours.along: there is no key of a grid of line 'rl'"),
         ("small.published", "los", "there is no number in toy/published.csv 'los'; did you mean 'loss'?"),
