@@ -37,7 +37,7 @@ BIN := .venv/bin
 LOCAL = $(filter local,$(PROFILE))
 CONFIG = scale=$(call quote,$(SCALE)) $(if $(ONLY),only=$(call quote,$(ONLY))) $(if $(STUDIES),studies=$(call quote,$(STUDIES))) \
 	$(if $(DATA_DIR),data_dir=$(call quote,$(DATA_DIR))) $(if $(DEVICE),device=$(call quote,$(DEVICE)))
-SNAKEMAKE = PATH=$(call quote,$(CURDIR)/$(BIN)):"$$PATH" $(BIN)/snakemake \
+SNAKEMAKE = PATH=$(call quote,$(CURDIR)/$(BIN)):"$$PATH" $(BIN)/python -m fedrepro.workflow.launch \
 	--profile $(call quote,workflow/profiles/$(PROFILE)) $(if $(CORES),--cores $(call quote,$(CORES))) \
 	$(if $(LOCAL),$(if $(filter-out 0,$(GPUS)),--resources gpu=$(call quote,$(GPUS)))) --config $(CONFIG)
 

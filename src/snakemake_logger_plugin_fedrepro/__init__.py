@@ -29,6 +29,7 @@ class LogHandler(LogHandlerBase):
     writes_to_file = needs_rulegraph = False
 
     def __post_init__(self) -> None:
+        check_cache()
         self.start = time.monotonic()
         self.jobs: dict[int, str] = {}
         self.finished = self.failed = 0
@@ -76,6 +77,8 @@ class LogHandler(LogHandlerBase):
     def _worth_saying(self, record: logging.LogRecord, event: LogEvent | None) -> bool:
         """Errors (not that a job's command failed: the job's own error follows), warnings, everything in a dry run."""
         text = record.getMessage()
+        if text.startswith("Failed to setup log file"):  # the workflow's hooks name the folder
+            return False
         if event is not None:
             return event == LogEvent.ERROR and "CalledProcessError" not in text
         return record.levelno >= logging.WARNING or (self.common_settings.dryrun and text not in ("", "None"))
@@ -116,6 +119,19 @@ class LogHandler(LogHandlerBase):
     def _say(self, text: str, end: str = "\n") -> None:
         sys.stderr.write(("\r\x1b[K" if self.terminal else "") + text + end)
         sys.stderr.flush()
+
+
+def check_cache() -> None:
+    """End with one line if the user's cache folder is not writable: snakemake needs it before the Snakefile."""
+    from snakemake.common import get_appdirs  # here: every snakemake command loads this plugin
+
+    from fedrepro.errors import UserError
+    from fedrepro.files import check_writable
+
+    try:
+        check_writable(Path(get_appdirs().user_cache_dir))
+    except UserError as error:
+        sys.exit(f"error: {error}; set XDG_CACHE_HOME to a folder that can be")
 
 
 def _ends(logs: Iterable[object]) -> list[str]:

@@ -42,11 +42,11 @@ class Checkout:
         own = {"PYTHONPATH": str(self.folder / "src"), "XDG_CACHE_HOME": str(self.folder / "cache"), "PATH": path}
         return {**os.environ, **own, **more}
 
-    def snakemake(self, *targets: str, config: tuple[str, ...] = (), options: tuple[str, ...] = (), **environment: str):
-        """`make reproduce` without make: the local profile at smoke scale."""
+    def snakemake(self, *targets: str, config: tuple[str, ...] = (), options=(), starter=(), **environment: str):
+        """`make reproduce` without make: the local profile at smoke scale. starter: a command that starts it."""
         command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/local", "--cores", "2"]
         return subprocess.run(
-            [*command, *options, "--config", "scale=smoke", *config, "--", *targets],
+            [*starter, *command, *options, "--config", "scale=smoke", *config, "--", *targets],
             cwd=self.folder,
             env=self.environment(**environment),
             capture_output=True,

@@ -97,6 +97,7 @@ def test_a_run_that_is_stopped_says_so_in_one_line_and_continues_later(fresh, be
     assert run.wait() == 128 + number
     line = f"stopped by {number.name}: finished results are kept, and the same command continues"
     assert told_at_the_end(fresh) == [line]
+    assert not list((fresh.folder / "cache").rglob("snakemake-runtime-cache/*"))
     again = fresh.snakemake("toy/fig3b")
     assert again.returncode == 0, again.stderr
     assert "was killed" not in again.stderr  # it took its locks along

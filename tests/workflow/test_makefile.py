@@ -17,7 +17,8 @@ from fedrepro.files import ROOT
 RECORD = f"""#!{sys.executable}
 import json, sys
 from pathlib import Path
-Path("called.json").write_text(json.dumps(sys.argv[1:]))
+assert sys.argv[1:3] == ["-m", "fedrepro.workflow.launch"]
+Path("called.json").write_text(json.dumps(sys.argv[3:]))
 """
 
 
@@ -29,8 +30,8 @@ def make(tmp_path):
     shutil.copytree(ROOT / "envs", tmp_path / "envs")
     bin_folder = tmp_path / ".venv" / "bin"
     bin_folder.mkdir(parents=True)
-    (bin_folder / "snakemake").write_text(RECORD)
-    (bin_folder / "snakemake").chmod(0o755)
+    (bin_folder / "python").write_text(RECORD)
+    (bin_folder / "python").chmod(0o755)
     (tmp_path / "ready").touch()
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
 
@@ -88,17 +89,19 @@ HOSTILE = [
 HELD = {
     "SCALE": "scale={}",
     "ONLY": "only={}",
+    "STUDIES": "studies={}",
     "DATA_DIR": "data_dir={}",
     "DEVICE": "device={}",
     "PROFILE": "workflow/profiles/{}",
     "CORES": "{}",
     "GPUS": "gpu={}",
 }
+OTHERS = ("ARGS", "SERVICE", "CLAIM", "BUDGET")
 
 
 def test_every_variable_is_tried():
     declared = re.findall(r"(?m)^([A-Z_]+) \?=", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    assert set(declared) == {*HELD, "ARGS", "SERVICE"}
+    assert set(declared) == {*HELD, *OTHERS}
 
 
 @pytest.mark.parametrize("value", HOSTILE)
@@ -121,10 +124,12 @@ def test_further_arguments_are_words(make, tmp_path, value):
     assert not (tmp_path / "broken").exists()
 
 
-@pytest.mark.parametrize("target", ["data", "plan", "check-reference", "test", "test-slow", "bench", "audit"])
+@pytest.mark.parametrize(
+    "target", ["data", "plan", "explain", "check-reference", "test", "test-slow", "bench", "audit"]
+)
 def test_no_target_runs_a_value(make, tmp_path, target):
     """Of the targets that do not call snakemake: what make would run, given to a shell that only records."""
-    given = [f"{name}={value}" for name in (*HELD, "ARGS", "SERVICE") for value in ["x'; touch broken; echo '"]]
+    given = [f"{name}={value}" for name in (*HELD, *OTHERS) for value in ["x'; touch broken; echo '"]]
     (tmp_path / "shell").write_text('#!/bin/sh\nexec sh -n -c "$2"\n')
     (tmp_path / "shell").chmod(0o755)
     told = make(f"SHELL={tmp_path}/shell", "BENCH_STAMP=ready", "-o", "lint", target, *given)
@@ -134,7 +139,7 @@ def test_no_target_runs_a_value(make, tmp_path, target):
     assert not (tmp_path / "broken").exists()
 
 
-@pytest.mark.parametrize("name", [*HELD, "ARGS", "SERVICE"])
+@pytest.mark.parametrize("name", [*HELD, *OTHERS])
 def test_a_line_break_is_refused(make, tmp_path, name):
     with pytest.raises(AssertionError, match=f"{name}: a line break is not possible in it"):
         make("reproduce", f"{name}=x'\ntouch broken\n'")

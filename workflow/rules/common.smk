@@ -7,6 +7,11 @@ a workflow that uses this one as a module, overrides it.
 import sys
 from pathlib import Path
 
+from fedrepro.workflow import interrupts
+
+if workflow.is_main_process:
+    interrupts.end_with_one_line(workflow)
+
 from fedrepro.files import ROOT, read_yaml
 from fedrepro.errors import UserError
 from fedrepro.workflow.layout import Layout

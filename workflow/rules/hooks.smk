@@ -3,15 +3,16 @@
 import snakemake_logger_plugin_fedrepro
 
 from fedrepro.files import check_writable
-from fedrepro.workflow import damage, failures, interrupts, ready, run_lock, warm
+from fedrepro.workflow import damage, failures, ready, run_lock, warm
 from fedrepro.workflow.jobs import lift_rate_limit
 
 if workflow.is_main_process:
     try:
         ready.check_targets(sys.argv, LAYOUT.targets(), LAYOUT.results)
+        for folder in (".snakemake", ".snakemake/log"):
+            check_writable(Path.cwd() / folder)
     except UserError as error:
         sys.exit(f"error: {error}")
-    interrupts.end_with_one_line(workflow)
     run_lock.clear_left_overs(LAYOUT.results, lambda text: print(text, file=sys.stderr))
     damage.make_again(LAYOUT.results, lambda text: print(text, file=sys.stderr))
     if warm.wanted_early():

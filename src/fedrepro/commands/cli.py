@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -82,6 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         sys.stderr.write(f"error: {error}\n")
         return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped by SIGINT\n")
+        return 128 + signal.SIGINT
     except BrokenPipeError:  # `fedrepro list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

@@ -4,7 +4,6 @@ A thin wrapper of snakemake, like `make reproduce`: the code in the folders is r
 """
 
 import os
-import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from fedrepro.core import outside, parts
 from fedrepro.core.experiment import SCALES
 from fedrepro.errors import UserError
 from fedrepro.files import ROOT, WORK
+from fedrepro.workflow.call import launch
 
 FAILED = "the run did not finish: see above, and `fedrepro status`"
 
@@ -26,8 +26,7 @@ def run(given: Namespace) -> Iterator[str]:
     config = [f"scale={given.scale}", f"only={' '.join(studies)}", *given.setting]
     bin_folder = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     environment = {"FEDREPRO_WARM": "early", **os.environ, "PATH": bin_folder}
-    done = subprocess.run(command_line(config, given.cores), cwd=WORK, env=environment, check=False)
-    if done.returncode:
+    if launch(asked_of_snakemake(config, given.cores), cwd=WORK, environment=environment).returncode:
         raise UserError(FAILED)
     results = WORK / "results" / given.scale
     for study in studies:
@@ -38,10 +37,10 @@ def run(given: Namespace) -> Iterator[str]:
     yield f"report: {shown(results / 'report' / 'index.html')}"
 
 
-def command_line(config: list[str], cores: str) -> list[str]:
-    """Snakemake on this package's workflow, with the local profile."""
+def asked_of_snakemake(config: list[str], cores: str) -> list[str]:
+    """The arguments that run this package's workflow with the local profile."""
     places = ["--snakefile", str(ROOT / "Snakefile"), "--profile", str(ROOT / "workflow" / "profiles" / "local")]
-    return [sys.executable, "-m", "snakemake", *places, "--cores", cores, "--config", *config, "--", "all"]
+    return [*places, "--cores", cores, "--config", *config, "--", "all"]
 
 
 def arguments(parser: ArgumentParser) -> None:

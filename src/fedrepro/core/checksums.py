@@ -16,7 +16,7 @@ from fedrepro.files import sha256, write_atomically
 SEAL = ".sha256"
 LISTING = "SHA256SUMS"
 UNSEALED = ("logs", "benchmarks", "checkpoints", "damaged")  # folders of a results folder without seals
-PASSING = ("failures.json",)  # files likewise
+PASSING = ("failures.json", "plan.json")  # files likewise
 
 
 def seal(paths: Iterable[Path | str]) -> None:

@@ -4,49 +4,69 @@ import contextlib
 import os
 import signal
 import sys
-from typing import Any, NoReturn
 
-from fedrepro.workflow import run_lock
+TYPE_CHECKING = False  # `typing` takes longer to import than all of this, and until then a signal is not handled
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 PATIENCE = 5.0  # seconds for jobs to end before they are killed
 
 
-def end_with_one_line(workflow: Any) -> None:
+def end_with_one_line(workflow: "Any") -> None:
     """Handle the signals of this process from now on. A signal that is ignored (`nohup`) stays so. Snakemake sets a
-    handler of its own when it starts its jobs, so this is called again then."""
+    handler of its own when it starts its jobs, so this is called again then. workflow: None before there is one."""
     for number in SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, _: _stop(workflow, number))
 
 
-def _stop(workflow: Any, number: int) -> NoReturn:
-    told = f"stopped by {signal.Signals(number).name}: finished results are kept, and the same command continues"
-    stop(workflow, told, 128 + number)
+def told_of(number: int) -> str:
+    """The line of a run that a signal stopped."""
+    return f"stopped by {signal.Signals(number).name}: finished results are kept, and the same command continues"
 
 
-def stop(workflow: Any, told: str, code: int = 1) -> NoReturn:
+def _stop(workflow: "Any", number: int) -> "NoReturn":
+    stop(workflow, told_of(number), 128 + number)
+
+
+def stop(workflow: "Any", told: str, code: int = 1) -> "NoReturn":
     """End this process and its jobs, and say why in one line."""
     for number in SIGNALS:
         with contextlib.suppress(ValueError):  # not in the main thread
             signal.signal(number, signal.SIG_IGN)
     os.write(2, (("\r\x1b[K" if sys.stderr.isatty() else "") + told + "\n").encode())
-    with open(os.devnull, "w", encoding="utf-8") as nowhere:
-        os.dup2(nowhere.fileno(), 1)  # what snakemake and the jobs say about their end says nothing new
-        os.dup2(nowhere.fileno(), 2)
-        with contextlib.suppress(Exception):
-            if not workflow.local_exec:
-                workflow.scheduler._executor.cancel()
-        _end_children()
-        with contextlib.suppress(Exception):
-            workflow.persistence.unlock()
-        with contextlib.suppress(Exception):
-            workflow._snakemake_tmp_dir.cleanup()
-        run_lock.release()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)  # what snakemake and the jobs say about their end says nothing new
+    os.dup2(nowhere, 2)
+    if workflow is not None:
+        for step in (_cancel, _end_children, _remove_files, _release):
+            with contextlib.suppress(Exception):  # a signal may come before what a step needs is made or imported
+                step(workflow)
     os._exit(code)
 
 
-def _end_children() -> None:
+def _cancel(workflow: "Any") -> None:
+    if not workflow.local_exec:
+        workflow.scheduler._executor.cancel()
+
+
+def _remove_files(workflow: "Any") -> None:
+    """Snakemake's locks and temporary folders."""
+    with contextlib.suppress(Exception):
+        workflow.persistence.unlock()
+    for folder in (workflow._snakemake_tmp_dir, workflow.sourcecache.runtime_cache):
+        if folder is not None:
+            folder.cleanup()
+
+
+def _release(_workflow: "Any") -> None:
+    from fedrepro.workflow import run_lock  # here: see TYPE_CHECKING
+
+    run_lock.release()
+
+
+def _end_children(_workflow: "Any") -> None:
     import psutil  # here: only a run that is stopped needs it
 
     children = psutil.Process().children(recursive=True)

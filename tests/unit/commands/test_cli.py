@@ -337,6 +337,15 @@ def test_status_before_anything_ran(capsys, tmp_path, monkeypatch):
     assert told(capsys, "status") == "nothing has run yet: `make reproduce` starts\n"
 
 
+def test_an_interrupt_is_one_line(capsys, monkeypatch):
+    def interrupted(_module):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "load", interrupted)
+    assert cli.main(["list"]) == 130
+    assert capsys.readouterr().err == "stopped by SIGINT\n"
+
+
 def test_a_closed_pipe_is_no_error():
     command = [sys.executable, "-m", "fedrepro.commands.cli", "list"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:

@@ -25,7 +25,7 @@ def results(tmp_path) -> Path:
     contents = {"parquet": table.to_parquet(None), "csv": table.to_csv(index=False).encode()}
     contents["json"] = json.dumps({"seeds": [0, 1], "diverged": []}).encode()
     folder = tmp_path / "results" / "demo"
-    for name in (*FILES, "logs/a.csv", "failures.json", "runs/a/b/c/.half.parquet"):
+    for name in (*FILES, "logs/a.csv", "failures.json", "plan.json", "runs/a/b/c/.half.parquet"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(contents[name.rpartition(".")[2]])
     seal(folder / name for name in FILES)

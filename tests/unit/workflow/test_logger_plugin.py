@@ -151,6 +151,7 @@ def test_errors_and_warnings_are_shown_and_chatter_is_not(clock, capsys):
         shown, LogEvent.ERROR, "RuleException:\nCalledProcessError in file train.smk: status 1"
     )  # the job's error contains it
     emit(shown, None, "careful", level=logging.WARNING)
+    emit(shown, None, "Failed to setup log file: …", level=logging.ERROR)  # the workflow's own error follows
     emit(shown, None, "Building DAG of jobs...")
     emit(shown, LogEvent.WORKFLOW_STARTED, "hello")
     assert capsys.readouterr().err == "MissingRuleException:\nNo rule to produce dlf\ncareful\n"

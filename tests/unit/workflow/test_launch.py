@@ -1,0 +1,72 @@
+"""A signal while snakemake is imported, and one to the command that started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fedrepro.files import ROOT
+from fedrepro.workflow.interrupts import SIGNALS, told_of
+
+SLOW = "import time\nopen('imported', 'w').close()\ntime.sleep(600)\n"
+CALL = "from pathlib import Path; from fedrepro.workflow.call import launch; launch([], cwd=Path(), capture={})"
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    """Run a command with a snakemake that takes for ever to import, send it a signal then: (exit code, stderr)."""
+    (tmp_path / "snakemake").mkdir()
+    (tmp_path / "snakemake" / "__init__.py").write_text(SLOW)
+    path = os.pathsep.join((str(tmp_path), str(ROOT / "src")))
+
+    def run(*command: str, number: int, group: bool) -> tuple[int, str]:
+        process = subprocess.Popen(
+            [*command],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path},
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            while not (tmp_path / "imported").exists():
+                assert process.poll() is None, process.communicate()[1]
+                time.sleep(0.02)
+            (os.killpg if group else os.kill)(process.pid, number)
+            _, err = process.communicate(timeout=60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        with pytest.raises(ProcessLookupError):  # no process of the group is left
+            os.killpg(process.pid, 0)
+        return process.returncode, err
+
+    return run
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_while_snakemake_is_imported_is_told_in_one_line(stopped, number):
+    done = stopped(sys.executable, "-m", "fedrepro.workflow.launch", number=number, group=True)
+    assert done == (128 + number, f"{told_of(number)}\n")
+
+
+@pytest.mark.parametrize("group", [True, False], ids=["as a terminal does", "to the command alone"])
+@pytest.mark.parametrize("capture", [True, False], ids=["captured", "shown"])
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_command_ends_with_its_run_and_one_line(stopped, number, capture, group):
+    done = stopped(sys.executable, "-c", CALL.format(capture), number=number, group=group)
+    assert done == (128 + number, f"{told_of(number)}\n")
+
+
+def test_a_signal_that_is_ignored_stays_so(stopped):
+    """As `nohup` does: the second signal is the one that stops it."""
+    code = "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+    code += "from fedrepro.workflow import interrupts; interrupts.end_with_one_line(None); "
+    code += "os.kill(os.getpid(), signal.SIGHUP); import snakemake"
+    done = stopped(sys.executable, "-c", code, number=signal.SIGTERM, group=True)
+    assert done == (128 + signal.SIGTERM, f"{told_of(signal.SIGTERM)}\n")
