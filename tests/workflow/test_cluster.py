@@ -22,7 +22,7 @@ pytestmark = pytest.mark.workflow
 STUDIES = os.environ.get("SLURM_ONLY", "").split() or SMOKE_STUDIES or sorted(load_studies(ROOT / "config"))
 
 #: as many jobs as the node takes, no waiting for a shared file system, frequent looks at the queue
-HERE = ("--cores", "2", "--latency-wait", "5", "--seconds-between-status-checks", "2")
+HERE = ("--latency-wait", "5", "--seconds-between-status-checks", "2")
 HERE += ("--slurm-init-seconds-before-status-checks", "1", "--slurm-status-command")
 
 
