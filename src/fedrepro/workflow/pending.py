@@ -43,13 +43,13 @@ def watch(workflow: Any, tell: Callable[[str], None]) -> None:
     """Look at the queue from a thread that ends with this process, if slurm runs the jobs."""
     patience = _patience()
     run = getattr(workflow.scheduler._executor, "run_uuid", None)  # the name that slurm's executor gives to its jobs
-
-    def tell_all() -> None:
-        for line in overdue(run, patience):
-            tell(line)
-
     if run is not None:
-        threading.Thread(target=tell_all, daemon=True).start()
+        threading.Thread(target=_tell_all, args=(run, patience, tell), daemon=True).start()
+
+
+def _tell_all(run: str, patience: float, tell: Callable[[str], None]) -> None:
+    for line in overdue(run, patience):
+        tell(line)
 
 
 def overdue(run: str, patience: float) -> Iterator[str]:
