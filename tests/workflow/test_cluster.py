@@ -120,6 +120,7 @@ def test_a_cancelled_job_is_retried_with_more_memory_and_ends_with_the_same_byte
     try:
         while not list(fresh.results.glob("logs/train_algorithm/**/*.log")):
             assert run.poll() is None, run.communicate()[1]
+            assert "PartitionConfig" not in {record["Reason"] for record in slurm.jobs().values()}, "too many CPUs"
             time.sleep(0.1)
         (victim,) = [j for j, r in slurm.jobs().items() if r["JobState"] == "RUNNING" and j not in before]
         slurm.command("scancel", victim)
