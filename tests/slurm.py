@@ -16,7 +16,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "scancel", "sinfo", "sacct", "sacctmgr")
@@ -77,6 +77,7 @@ StorageLoc=accounts
 @dataclass(frozen=True)
 class Slurm:
     folder: Path
+    daemons: dict[str, subprocess.Popen] = field(default_factory=dict)
 
     def within(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The environment with this slurm's commands first in PATH: jobs do not inherit SLURM_CONF."""
@@ -94,6 +95,18 @@ class Slurm:
         shown = self.command("scontrol", "--oneliner", "show", "job").splitlines()
         records = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in shown]
         return {record["JobId"]: record for record in records if "JobId" in record}
+
+    def start(self, name: str, *arguments: str) -> None:
+        """Start a daemon, which is stopped at the end."""
+        where = {"env": self.within(os.environ), "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.daemons[name] = subprocess.Popen([_which(name), *arguments], **where)
+
+    def crash_controller(self) -> None:
+        """Kill slurmctld and start it again; it reads its saved state."""
+        self.daemons["slurmctld"].kill()
+        self.daemons["slurmctld"].wait()
+        self.start("slurmctld", "-D")
+        _wait(lambda: self.command("sinfo", "--noheader"), self.folder, "slurmctld")
 
 
 def missing(accounts: bool = False) -> str:
@@ -128,28 +141,22 @@ def one_node(folder: Path, cpus: int = 2, memory: int = 64_000, accounts: bool =
     slurm = Slurm(folder)
     environment = slurm.within(os.environ)
     munge = [f"--{name}={folder}/munge.{name}" for name in ("socket", "pid-file", "seed-file", "log-file")]
-    daemons = []
-
-    def start(*command: str) -> None:
-        where = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        daemons.append(subprocess.Popen([_which(command[0]), *command[1:]], **where))
-
     try:
-        start("munged", "--foreground", "--force", f"--key-file={key}", *munge)
+        slurm.start("munged", "--foreground", "--force", f"--key-file={key}", *munge)
         _wait(lambda: (folder / "munge.socket").exists(), folder, "munge")
         if accounts:
-            start("mariadbd", *_database(folder), f"--port={ports['database_port']}")
+            slurm.start("mariadbd", *_database(folder), f"--port={ports['database_port']}")
             _wait(lambda: (folder / "database.socket").exists(), folder, "mariadb")
-            start("slurmdbd", "-D")
+            slurm.start("slurmdbd", "-D")
             _wait(lambda: slurm.command("sacctmgr", "--immediate", "add", "cluster", "test"), folder, "slurmdbd")
-        start("slurmctld", "-D")
-        start("slurmd", "-D")
+        slurm.start("slurmctld", "-D")
+        slurm.start("slurmd", "-D")
         _wait(lambda: "idle" in slurm.command("sinfo", "--noheader", "--format=%T"), folder, "slurm")
         yield slurm
     finally:
         for job in _quietly(slurm):
             subprocess.run(["scancel", "--signal=KILL", job], env=environment, capture_output=True)
-        for daemon in reversed(daemons):
+        for daemon in reversed(slurm.daemons.values()):
             daemon.terminate()
             try:
                 daemon.wait(20)

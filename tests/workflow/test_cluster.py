@@ -1,8 +1,11 @@
-"""The slurm profile on a real slurm with one node: short jobs run together, cancelled jobs are retried."""
+"""The slurm profile on a real slurm with one node of 2 CPUs: short jobs run together, cancelled jobs are retried,
+pending ones are named."""
 
 from __future__ import annotations
 
 import os
+import random
+import shutil
 import subprocess
 import sys
 import time
@@ -21,8 +24,12 @@ pytestmark = pytest.mark.workflow
 #: slurm runs everything that the local run did; SLURM_ONLY=<study> restricts it to one study
 STUDIES = os.environ.get("SLURM_ONLY", "").split() or SMOKE_STUDIES or sorted(load_studies(ROOT / "config"))
 
-#: as many jobs as the node takes, no waiting for a shared file system, frequent looks at the queue
-HERE = ("--cores", "2", "--latency-wait", "5", "--seconds-between-status-checks", "2")
+#: how many faults of each kind a run has to survive in the slow tests
+FAULTS = int(os.environ.get("SLURM_FAULTS", "10"))
+RUNS = "runs/*/*/*/*.parquet"
+
+#: no waiting for a shared file system, frequent looks at the queue
+HERE = ("--latency-wait", "5", "--seconds-between-status-checks", "2")
 HERE += ("--slurm-init-seconds-before-status-checks", "1", "--slurm-status-command")
 
 
@@ -45,13 +52,18 @@ def slurm_with_accounts(tmp_path_factory):
 
 
 def start(
-    checkout: Checkout, slurm: clusters.Slurm, *arguments: str, config: tuple[str, ...] = (), status: str = "squeue"
+    checkout: Checkout,
+    slurm: clusters.Slurm,
+    *arguments: str,
+    config: tuple[str, ...] = (),
+    status: str = "squeue",
+    **environment: str,
 ) -> subprocess.Popen:
     command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/slurm", *HERE, status]
     return subprocess.Popen(
         [*command, *arguments[:-1], "--config", "scale=smoke", *config, "--", *arguments[-1:]],
         cwd=checkout.folder,
-        env=slurm.within(checkout.environment()),
+        env=slurm.within(checkout.environment(**environment)),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -108,6 +120,7 @@ def test_a_cancelled_job_is_retried_with_more_memory_and_ends_with_the_same_byte
     try:
         while not list(fresh.results.glob("logs/train_algorithm/**/*.log")):
             assert run.poll() is None, run.communicate()[1]
+            assert "PartitionConfig" not in {record["Reason"] for record in slurm.jobs().values()}, "too many CPUs"
             time.sleep(0.1)
         (victim,) = [j for j, r in slurm.jobs().items() if r["JobState"] == "RUNNING" and j not in before]
         slurm.command("scancel", victim)
@@ -122,7 +135,69 @@ def test_a_cancelled_job_is_retried_with_more_memory_and_ends_with_the_same_byte
     (retry,) = {read_json(path)["cluster_job"] for path in fresh.results.glob("runs/**/*.json")} - {victim}
     memory = [int(records[job]["MinMemoryNode"].removesuffix("M")) for job in (victim, retry)]
     assert memory[1] == 2 * memory[0]
-    assert files(fresh, "runs/*/*/*/*.parquet") == files(first_run[0], "runs/*/*/*/*.parquet")
+    assert files(fresh, RUNS) == files(first_run[0], RUNS)
+
+
+def test_a_job_that_stays_pending_is_named_with_slurms_reason(slurm, checkout):
+    (checkout.results / "ledger.csv").unlink()
+    submitted = slurm.command("sbatch", "--parsable", "--exclusive", "--output=/dev/null", "--wrap=sleep 120")
+    blocker = submitted.strip()
+    before = set(slurm.jobs())
+    run = start(checkout, slurm, "results/smoke/ledger.csv", FEDREPRO_PENDING_SECONDS="1")
+    try:
+        told = next((line for line in run.stderr if "pending" in line), "")
+        slurm.command("scancel", blocker)
+        rest = run.communicate(timeout=600)[1]
+    finally:
+        slurm.command("scancel", blocker)
+        run.kill()
+        run.wait()
+    assert run.returncode == 0, rest
+    (job,) = set(slurm.jobs()) - before
+    assert told == f"slurm job {job} pending for 1 s or longer; slurm's reason: Resources\n"
+
+
+def cancel_job(slurm: clusters.Slurm, run: subprocess.Popen, job: str) -> None:
+    slurm.command("scancel", job)
+
+
+def kill_controller(slurm: clusters.Slurm, run: subprocess.Popen, job: str) -> None:
+    slurm.crash_controller()
+
+
+def kill_run(slurm: clusters.Slurm, run: subprocess.Popen, job: str) -> None:
+    """The job goes on."""
+    run.kill()
+    run.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [cancel_job, kill_controller, kill_run])
+def test_after_many_faults_the_same_command_ends_with_the_same_bytes(slurm, fresh, first_run, fault):
+    copy_tree(first_run[0].folder / "cache", fresh.folder / "cache")
+    chance = random.Random(fault.__name__)
+    faults, complete = 0, False
+    while faults < FAULTS or not complete:
+        before, faults_before = set(slurm.jobs()), faults
+        run = start(fresh, slurm, "all")
+        try:
+            while run.poll() is None and faults < FAULTS:
+                time.sleep(chance.uniform(0, 10))
+                running = [j for j, r in slurm.jobs().items() if r["JobState"] == "RUNNING" and j not in before]
+                if running and run.poll() is None:
+                    fault(slurm, run, running[0])
+                    faults += 1
+            _, told = run.communicate(timeout=1500)
+        finally:
+            run.kill()
+            run.wait()
+        complete = run.returncode == 0
+        assert complete or faults > faults_before, told
+        assert "Traceback" not in told
+        if complete:
+            assert files(fresh, RUNS) == files(first_run[0], RUNS)
+        if complete and faults < FAULTS:
+            shutil.rmtree(fresh.results)
 
 
 def test_the_state_of_jobs_is_read_by_sacct_where_there_are_accounts(slurm_with_accounts, fresh, first_run):
@@ -134,7 +209,7 @@ def test_the_state_of_jobs_is_read_by_sacct_where_there_are_accounts(slurm_with_
     states = dict(line.split("|") for line in listed.split())
     assert set(states.values()) == {"COMPLETED"}
     assert {read_json(path)["cluster_job"] for path in fresh.results.glob("runs/**/*.json")} <= set(states)
-    assert files(fresh, "runs/*/*/*/*.parquet") == files(first_run[0], "runs/*/*/*/*.parquet")
+    assert files(fresh, RUNS) == files(first_run[0], RUNS)
 
 
 def test_on_cuda_a_training_job_asks_for_a_gpu_and_a_node_without_one_is_named(slurm, checkout):

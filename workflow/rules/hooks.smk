@@ -1,9 +1,14 @@
 """Needs LAYOUT. Makes failures.json and, for a run with failed jobs, the report of the finished results."""
 
 import snakemake_logger_plugin_fedrepro
+from snakemake.logging import logger
 
 from fedrepro.files import check_writable
+<<<<<<< HEAD
 from fedrepro.workflow import damage, failures, ready, run_lock, warm
+=======
+from fedrepro.workflow import damage, failures, interrupts, pending, ready, run_lock, warm
+>>>>>>> e3a8a70a638368a716ca82d7e25d7df18fbd7f8d
 from fedrepro.workflow.jobs import lift_rate_limit
 
 if workflow.is_main_process:
@@ -34,6 +39,8 @@ onstart:
         snakemake_logger_plugin_fedrepro.estimate.plan = ready.start_plan(LAYOUT)
         if workflow.local_exec:
             warm.start()
+        else:
+            pending.watch(workflow, logger.warning)
     except UserError as error:
         sys.exit(f"error: {error}")
 
