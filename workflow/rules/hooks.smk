@@ -4,11 +4,7 @@ import snakemake_logger_plugin_fedrepro
 from snakemake.logging import logger
 
 from fedrepro.files import check_writable
-<<<<<<< HEAD
-from fedrepro.workflow import damage, failures, ready, run_lock, warm
-=======
-from fedrepro.workflow import damage, failures, interrupts, pending, ready, run_lock, warm
->>>>>>> e3a8a70a638368a716ca82d7e25d7df18fbd7f8d
+from fedrepro.workflow import damage, failures, pending, ready, run_lock, warm
 from fedrepro.workflow.jobs import lift_rate_limit
 
 if workflow.is_main_process:
