@@ -4,6 +4,7 @@ data where a folder holds it."""
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,17 @@ def closed_figures() -> Iterator[None]:
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture
+def usual_signals() -> Iterator[None]:
+    """Processes that the test starts end by SIGINT and SIGHUP, also where nohup or a shell's `&` made them ignored."""
+    ignored = [number for number in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def test_the_first_page_of_all_papers_is_small_and_soon_there(opened, large, rec
     assert seen.page.evaluate("document.querySelectorAll('*').length") <= 12_000
     pictures = [url for url in seen.requests if url.endswith((".png", ".svg"))]
     assert len(pictures) < 7  # key figures far below are not loaded yet
-    paint = seen.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    paint = seen.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
     record_property("first_contentful_paint_ms", paint)  # reported, not asserted: machines differ
     assert seen.page.locator(".glance tbody tr").count() == 7
 

@@ -17,7 +17,7 @@ import pytest
 from fedrepro.workflow.interrupts import SIGNALS, told_of
 from tests.workflow.conftest import Checkout
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.usefixtures("usual_signals")]
 MARK = "import time\nopen('reached', 'w').close()\ntime.sleep(600)\n"
 
 

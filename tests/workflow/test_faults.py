@@ -23,7 +23,7 @@ import pytest
 from fedrepro.files import read_json
 from tests.workflow.conftest import Checkout, copy_tree, rename
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.usefixtures("usual_signals")]
 
 LINE = "toy/line/toy/0-1.parquet"  # the only training job of toy/fig3b
 
@@ -280,5 +280,5 @@ def test_the_queue_is_looked_at_when_a_job_ends_and_not_every_second(checkout):
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
-    assert "done: merge ledgers" in done.stderr
+    assert " · merge ledgers\n" in done.stderr
     assert "\n0 looks at the queue for nothing" in f"\n{done.stdout}"

@@ -30,7 +30,7 @@ train_shard(chosen, algorithm, shard, inputs, machine, {"code_sha256": "code"}, 
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(tmp_path, usual_signals):
     spec = load_experiment(ROOT / "config", EXPERIMENT, "paper").spec
     seeds = list(range(10))
     prepare_data("data", spec["dataset"], seeds, "auto", [], tmp_path / "data.npz")

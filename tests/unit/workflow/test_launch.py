@@ -18,7 +18,7 @@ CALL = "from pathlib import Path; from fedrepro.workflow.call import launch; lau
 
 
 @pytest.fixture
-def stopped(tmp_path):
+def stopped(tmp_path, usual_signals):
     """Run a command with a snakemake that takes for ever to import, send it a signal then: (exit code, stderr)."""
     (tmp_path / "snakemake").mkdir()
     (tmp_path / "snakemake" / "__init__.py").write_text(SLOW)
