@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, relu
 
-from fedrepro.core.model import LOOP_BUT_ON_CUDA, Example, Model, max_pool_2
+from fedrepro.core.model import LOOP_BUT_ON_CUDA, Example, Model, channels_last, max_pool_2
 
 SLOPE = 0.1
 
@@ -51,7 +51,7 @@ class OmniCNN(Model):
         self.head = GlorotDense(128, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        z = self.convolution(x)
-        z = max_pool_2(relu(z) if self.activation else z)
+        z = max_pool_2(self.convolution(channels_last(x)))
+        z = relu(z) if self.activation else z  # ReLU after the pooling: the same maximum, on a quarter of the pixels
         z = leaky_relu(self.dense(z.flatten(1)), SLOPE)
         return leaky_relu(self.head(z), SLOPE)
