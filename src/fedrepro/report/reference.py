@@ -1,6 +1,7 @@
 """The committed reference run: results/reference, laid out as results/<scale>, each study at one scale.
 
 Kept per study: ledger, readings, headlines and the claims' numbers per seed, the artefacts and the runs' manifests.
+A study of which only some artefacts were run is kept, too: claims on other experiments are not tested.
 Tidy tables and executed notebooks are too large; the numbers are in the artefacts' csv files, pictures and verdicts on
 the pages. Pictures of tables are left out, and figures have fewer colours.
 """
@@ -9,6 +10,7 @@ import io
 import math
 import shutil
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import pandas as pd
@@ -18,6 +20,7 @@ from fedrepro.core import checksums
 from fedrepro.core.experiment import load_experiments
 from fedrepro.core.study import load_studies, study_of
 from fedrepro.errors import UserError
+from fedrepro.evidence.judging import PARTS, judge_study
 from fedrepro.files import ROOT, read_json, write_atomically
 from fedrepro.report.page import REFERENCE, write_report
 
@@ -33,12 +36,15 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
     """Replace the studies' part of the reference by that of `results`, a results/<scale> folder."""
     for study in studies:
         study_of(config, study)
-        if not (results / "ledgers" / f"{study}.csv").is_file():
-            raise UserError(f"{results}: there is no ledger of {study}: run the whole study first")
+        if not (_is_whole(results, study) or any(results.glob(f"ledgers/{study}/*.csv"))):
+            raise UserError(f"{results}: there is no ledger of {study}: run it first, or some of its artefacts")
         for path in (path for pattern in KEPT for path in results.glob(pattern.format(study))):
             checksums.check(path)
     for study in studies:
-        current = manifests(results, study, config)
+        current, part = list(manifests(results, study, config)), None
+        if not _is_whole(results, study):
+            tables, current = finished(results, study, config)
+            part = judge_study(config, study, tables, current, scales(results)[study], results)
         for pattern in KEPT:
             for old in reference.glob(pattern.format(study)):
                 old.unlink()
@@ -46,9 +52,29 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
                 of_table = path.suffix in (".png", ".svg") and read_json(path.with_suffix(".json"))["kind"] == "table"
                 if not of_table and (path in current or not pattern.startswith("runs")):
                     _write(reference / path.relative_to(results), path.read_bytes())
+        if part:
+            for name, folder in PARTS.items():
+                write_atomically(reference / folder / f"{study}.csv", getattr(part, name).to_csv(index=False))
         for path in sorted(p for p in results.glob(f"explain/{study}/*.*") if p.suffix != checksums.SEAL):
             _write(reference / path.relative_to(results), path.read_bytes())
     build(reference, config)
+
+
+def _is_whole(results: Path, study: str) -> bool:
+    return (results / "ledgers" / f"{study}.csv").is_file()
+
+
+def finished(results: Path, study: str, config: Path = CONFIG) -> tuple[list[Path], list[Path]]:
+    """Tables of the experiments that were run to their end with today's settings, and the manifests of their jobs."""
+    current = manifests(results, study, config)
+    jobs = groupby(current, key=lambda path: path.parent.parent.name)  # runs/<study>/<experiment>/<algorithm>/<shard>
+    by_table = {results / "tables" / study / f"{name}.parquet": list(found) for name, found in jobs}
+    done = {t: own for t, own in by_table.items() if t.is_file() and all(_is_of(path, current[path]) for path in own)}
+    return list(done), [path for own in done.values() for path in own]
+
+
+def _is_of(manifest: Path, settings: str) -> bool:
+    return manifest.is_file() and read_json(manifest).get("config_sha256") == settings
 
 
 def keep_bench(bench: Path, reference: Path = REFERENCE, config: Path = CONFIG) -> None:

@@ -289,7 +289,7 @@ class Layout:
 
     @property
     def ledger_code(self) -> list[str]:
-        return list(files_behind("fedrepro.evidence.ledger"))
+        return list(files_behind("fedrepro.evidence.judging"))
 
     @property
     def notebook_code(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 
@@ -11,11 +12,13 @@ import pytest
 from PIL import Image
 
 from fedrepro.core.checksums import wrong
+from fedrepro.core.experiment import load_experiments
 from fedrepro.errors import UserError
 from fedrepro.report import reference
 from fedrepro.report.page import PAGES
-from tests.configs import write_config, write_study
+from tests.configs import EXPERIMENT, write_config, write_study, write_yaml
 from tests.pages import HEADLINES, LEDGER, NUMBERS, write_rows
+from tests.unit.evidence.made_up import runs
 
 ROW = dict.fromkeys(LEDGER, "") | {
     "claim": "toy/a",
@@ -125,6 +128,39 @@ def test_what_a_study_no_longer_has_goes(kept, results, tmp_path):
     (results / "artefacts/toy/fig1.csv").rename(results / "artefacts/toy/fig2.csv")
     reference.keep(results, ["toy"], kept, tmp_path / "config")
     assert [path.name for path in kept.glob("artefacts/toy/*.csv")] == ["fig2.csv"]
+
+
+def test_a_study_of_which_a_part_was_run_is_judged_on_that_part(results, tmp_path):
+    """Two experiments, one run to its end with ours below 1; the other has a table of older settings."""
+    config = tmp_path / "config"
+    folder = config / "studies" / "toy"
+    write_yaml(folder / "experiments" / "circle.yaml", EXPERIMENT)
+    claim = {"source": "§1", "quote": "small", "statement": "It is small.", "kind": "threshold", "at_most": 1.0}
+    claim |= {"origin": "paper", "measured_on": "synthetic", "margin": {"absolute": 0.1}, "needs": {"rounds": "reach"}}
+    measured = {"algorithm": "fedavg", "metric": "loss"}
+    names = ("line", "circle")
+    claims = {name: copy.deepcopy(claim) | {"ours": {"experiment": name, **measured}} for name in names}
+    write_yaml(folder / "claims.yaml", {"claims": claims})
+    for name, settings in (("line", None), ("circle", "older")):
+        for method in ("fedavg", "fedpd"):
+            for shard, seeds in (("0-3", range(4)), ("4-5", range(4, 6))):
+                made = load_experiments(config, "demo", "toy")[f"toy/{name}"]
+                about = {"experiment": f"toy/{name}", "algorithm": method, "scale": "demo", "shard": shard}
+                about |= {"config": made.spec, "config_sha256": settings or made.job_sha256(method)}
+                about |= {"seeds": list(seeds), "seconds": 1.0, "settings": {"": {"variant": ""}}}
+                path = results / "runs" / "toy" / name / method / f"{shard}.json"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(about))
+        table = runs([0.5, 0.52, 0.48, 0.51, 0.49, 0.5], algorithm="fedavg", experiment=f"toy/{name}")
+        table.to_parquet(results / "tables" / "toy" / f"{name}.parquet")
+    (results / "ledgers" / "toy").mkdir()
+    (results / "ledgers" / "toy.csv").rename(results / "ledgers" / "toy" / "fig1.csv")
+    kept = tmp_path / "reference"
+    reference.keep(results, ["toy"], kept, config)
+    found = pd.read_csv(kept / "ledgers" / "toy.csv").set_index("claim")
+    assert dict(found["verdict"]) == {"toy/line": "reproduced", "toy/circle": "not tested"}
+    assert found["next"]["toy/circle"] == "a run of circle"
+    assert {path.parts[-3] for path in kept.glob("runs/toy/*/*/*.json")} == {"line"}
 
 
 @pytest.mark.parametrize(

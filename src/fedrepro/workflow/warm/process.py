@@ -23,7 +23,7 @@ LARGEST_REQUEST = 2**20
 #: imported before the first job: all modules that jobs need
 MODULES = (
     *("snakemake.script", "fedrepro.data.fetch", "fedrepro.data.preparation"),
-    *("fedrepro.evidence.ledger", "fedrepro.evidence.tables", "fedrepro.report.page", "fedrepro.report.rendering"),
+    *("fedrepro.evidence.judging", "fedrepro.evidence.tables", "fedrepro.report.page", "fedrepro.report.rendering"),
     *("fedrepro.workflow.jobs", "fedrepro.workflow.run_notebook", "fedrepro.workflow.train_job"),
     *(module for kind in parts.SHARED for module in parts.modules(kind).values()),
     *parts.result_modules(),
