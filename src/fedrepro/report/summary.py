@@ -38,14 +38,21 @@ def _evidence(study: Study, ledger: pd.DataFrame, claims: list[str]) -> str:
     """Scale, seeds and data of the claims that the main message rests on."""
     ids = [claim if "/" in claim else f"{study.name}/{claim}" for claim in claims]
     rows = ledger[ledger["claim"].isin(ids)]
-    numbers = sorted({int(seeds) for seeds in rows["seeds"] if seeds})
+    run = rows[rows["evidence"] != ""]
+    if run.empty:
+        return f"{_claims(len(rows))}, none run yet"
+    numbers = sorted({int(seeds) for seeds in run["seeds"] if seeds})
     seeds = f"{numbers[0]}–{numbers[-1]} seeds" if len(numbers) > 1 else f"{numbers[0]} seeds" if numbers else ""
-    kinds = " and ".join(sorted({kind for kind in rows["data"] if kind}))
+    kinds = " and ".join(sorted({kind for kind in run["data"] if kind}))
     settings = (
-        "published settings" if set(rows["evidence"]) == {"published settings"} else f"scale {rows['scale'].iloc[0]}"
+        "published settings" if set(run["evidence"]) == {"published settings"} else f"scale {run['scale'].iloc[0]}"
     )
-    parts = [f"{len(rows)} claim{'s' * (len(rows) != 1)}", settings, seeds, f"{kinds} data" * bool(kinds)]
-    return ", ".join(filter(None, parts))
+    counted = _claims(len(rows)) if len(run) == len(rows) else f"{len(run)} of {_claims(len(rows))} run"
+    return ", ".join(filter(None, [counted, settings, seeds, f"{kinds} data" * bool(kinds)]))
+
+
+def _claims(number: int) -> str:
+    return f"{number} claim{'s' * (number != 1)}"
 
 
 def findings(study: Study, ledger: pd.DataFrame, headlines: pd.DataFrame) -> str:

@@ -47,6 +47,12 @@ def test_reduced_settings_are_told_by_the_scale(root):
     assert "2 claims, scale demo, 5–10 seeds, real data" in summary(reduced, HEADLINES, root / "config")
 
 
+def test_claims_that_were_not_run_are_told_apart(root):
+    part = LEDGER.assign(evidence=["published settings", "", "", "", ""])
+    assert "| 1 of 2 claims run, published settings, 5 seeds, real data |" in summary(part, HEADLINES, root / "config")
+    assert "| 2 claims, none run yet |" in summary(LEDGER.assign(evidence=""), HEADLINES, root / "config")
+
+
 def test_a_study_without_a_reference_run_says_so(root):
     *_, row = summary(LEDGER[:0], HEADLINES[:0], root / "config").splitlines()
     assert row == "| [`toy`](docs/findings/toy.md) | “it is best” | not run yet |  | Small. |"
