@@ -1,7 +1,7 @@
 """Hooks of mkdocs: the pages of the site are Markdown files of the checkout, at the same relative paths.
 
-A link in such a file thus leads to the same place on the site, and `mkdocs build --strict` checks it. A file that is linked
-and is no page (a config file, a picture) is copied; a link to a folder without a page stays as its text.
+A link in such a file thus leads to the same place on the site, and `mkdocs build --strict` checks it. A file that is
+linked and is no page (a config file, a picture) is copied. A link to a folder becomes its text: a site has no listings.
 """
 
 import os
@@ -36,7 +36,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Links to folders: to the folder's README if that is a page, else none."""
+    """The text of links to folders in place of the links."""
 
     def replaced(match: re.Match[str]) -> str:
         target = resolved(page.file.src_uri, match[3])
