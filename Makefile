@@ -1,6 +1,6 @@
 # fedrepro: `make` lists the commands. Each is a thin wrapper of snakemake, which can also be called directly.
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-slow lint format plan explain data report check-reference bench lock sbom audit clean
+.PHONY: help setup reproduce test test-slow lint format plan explain data report check-reference docs bench lock sbom audit clean
 .SUFFIXES:
 
 SCALE ?= demo
@@ -90,6 +90,10 @@ report: $(STAMP) ## rebuild the report from the existing results
 check-reference: $(STAMP) ## compare the results of a fresh run (of SCALE) with results/reference
 	@$(BIN)/fedrepro reference check $(call quote,$(RESULTS))
 
+docs: $(STAMP) ## build the documentation as pages into site/, with all links checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@printf 'documentation: %s\n' $(call quote,$(CURDIR)/site/index.html)
+
 $(BENCH_STAMP): $(STAMP) envs/bench.sh envs/bench.txt
 	@sh envs/bench.sh $@
 
@@ -113,6 +117,6 @@ sbom: $(STAMP) ## write a software bill of materials of the lock, with licences:
 audit: $(STAMP) ## look up the packages of the lock in a database of known vulnerabilities (SERVICE=pypi|osv)
 	@sh envs/audit.sh $(call quote,$(SERVICE))
 
-clean: ## remove results (not results/reference) and snakemake's records; keep .venv
+clean: ## remove results (not results/reference), the built documentation and snakemake's records; keep .venv
 	@find results -mindepth 1 -maxdepth 1 ! -name reference ! -name .gitkeep -exec rm -rf {} +
-	@rm -rf .snakemake
+	@rm -rf .snakemake site
