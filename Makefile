@@ -1,6 +1,6 @@
 # fedrepro: `make` lists the commands. Each is a thin wrapper of snakemake, which can also be called directly.
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-slow lint format plan explain data report check-reference bench lock sbom audit clean
+.PHONY: help setup reproduce test test-slow coverage lint format plan explain data report check-reference bench lock sbom audit clean
 .SUFFIXES:
 
 SCALE ?= demo
@@ -73,6 +73,12 @@ test: $(STAMP) lint ## run lint, unit and contract tests, and the smoke workflow
 
 test-slow: $(STAMP) ## run the tests with many repetitions (marked slow), such as 2,000 mutations of config files
 	@$(BIN)/python -m pytest -m slow $(WORDS)
+
+coverage: $(STAMP) ## run the tests with the lines and branches of src that they reach; fails below 90 % of the lines
+	@rm -f .coverage .coverage.*
+	@$(BIN)/python -m pytest -n "$${PYTEST_WORKERS:-2}" --dist worksteal --cov --cov-report= $(WORDS)
+	@$(BIN)/python -m coverage report
+	@$(BIN)/python -m tests.covered 90
 
 lint: $(STAMP) ## check style, types, import layers, workflow files, and that notebooks have no outputs
 	@$(BIN)/ruff check --quiet .
