@@ -52,6 +52,7 @@ def test_an_image_installs_the_lock_into_a_python_that_is_new_enough(text):
     assert "Not built so far" in text
 
 
+@pytest.mark.slow
 @pytest.mark.workflow
 def test_jobs_run_in_the_image_of_the_config(fresh, tmp_path):
     program = tmp_path / "bin" / "apptainer"

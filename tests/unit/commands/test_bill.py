@@ -41,7 +41,7 @@ def test_the_lock_of_this_checkout_is_whole_and_its_licences_are_known():
     assert len(made["components"]) == len(pins) > 100
     assert all(c["hashes"] for c in made["components"])
     unknown = [c["name"] for c in made["components"] if "licenses" not in c and "properties" not in c]
-    assert unknown in ([], ["mlcroissant"])  # its wheel declares none; the repository has Apache 2.0
+    assert unknown in ([], ["mlcroissant"])  # its wheel declares none
 
 
 def test_the_bill_says_how_many_packages_could_be_looked_up(tmp_path):
