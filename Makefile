@@ -24,7 +24,9 @@ TORCH ?=
 # address of an index with the CPU builds; empty: PyTorch's own (envs/install.sh)
 TORCH_INDEX ?=
 ifeq ($(value TORCH),)
-override TORCH := $(or $(shell cat .venv/.torch 2>/dev/null),$(if $(wildcard .venv/.ready-*),cuda,auto))
+# a .venv from before there was a choice has the build of the lock: with CUDA, but for macOS
+OF_THE_LOCK = $(if $(filter Darwin,$(shell uname -s)),cpu,cuda)
+override TORCH := $(or $(shell cat .venv/.torch 2>/dev/null),$(if $(wildcard .venv/.ready-*),$(OF_THE_LOCK),auto))
 endif
 
 # Values are text: neither make nor the shell runs anything in them. Only line breaks cannot be quoted in a recipe.

@@ -113,7 +113,8 @@ def test_where_the_cpu_build_could_not_be_had_only_asking_for_it_tries_again(che
 
 def test_an_environment_from_before_there_was_a_choice_keeps_its_build(checkout):
     (checkout.folder / ".venv" / ".ready-1-2").touch()
-    assert "TORCH=cuda " in checkout.run("-n").stdout
+    build = "cpu" if sys.platform == "darwin" else "cuda"
+    assert f"TORCH={build} " in checkout.run("-n").stdout
 
 
 def test_an_interrupted_set_up_keeps_its_choice(checkout):
