@@ -1,6 +1,6 @@
 # fedrepro: `make` lists the commands. Each is a thin wrapper of snakemake, which can also be called directly.
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-slow lint format plan explain data report check-reference docs bench lock sbom audit clean
+.PHONY: help setup reproduce test test-slow coverage lint format plan explain data report check-reference docs bench lock sbom audit clean
 .SUFFIXES:
 
 SCALE ?= demo
@@ -19,19 +19,34 @@ ARGS ?=
 SERVICE ?= pypi
 CLAIM ?=
 BUDGET ?= 20min
+# The build of torch: cpu, cuda, or auto (cuda where there is an NVIDIA driver or DEVICE=cuda). Not given: that of .venv
+TORCH ?=
+# address of an index with the CPU builds; empty: PyTorch's own (envs/install.sh)
+TORCH_INDEX ?=
+ifeq ($(value TORCH),)
+# a .venv from before there was a choice has the build of the lock: with CUDA, but for macOS
+OF_THE_LOCK = $(if $(filter Darwin,$(shell uname -s)),cpu,cuda)
+override TORCH := $(or $(shell cat .venv/.torch 2>/dev/null),$(if $(wildcard .venv/.ready-*),$(OF_THE_LOCK),auto))
+endif
 
 # Values are text: neither make nor the shell runs anything in them. Only line breaks cannot be quoted in a recipe.
 define NEWLINE
 
 
 endef
-VARIABLES := SCALE ONLY STUDIES DATA_DIR PROFILE CORES DEVICE GPUS ARGS SERVICE CLAIM BUDGET
+VARIABLES := SCALE ONLY STUDIES DATA_DIR PROFILE CORES DEVICE GPUS ARGS SERVICE CLAIM BUDGET TORCH TORCH_INDEX
 $(foreach name,$(VARIABLES),$(eval override $(name) := $$(value $(name)))\
 	$(if $(findstring $(NEWLINE),$($(name))),$(error $(name): a line break is not possible in it)))
+ifeq ($(filter 1-auto 1-cpu 1-cuda,$(words $(TORCH))-$(TORCH)),)
+$(error TORCH=$(TORCH): must be auto, cpu or cuda)
+endif
 quote = '$(subst ','\'',$(1))'
 WORDS = $(foreach word,$(ARGS),$(call quote,$(word)))
 RESULTS = results/$(SCALE)
-STAMP := .venv/.ready-$(shell cat envs/requirements.lock pyproject.toml envs/setup.sh envs/install.sh | cksum | tr ' ' '-')
+SETUP_FILES := envs/requirements.lock pyproject.toml envs/setup.sh envs/install.sh envs/torch.sh envs/torch_cpu.py
+READY := .venv/.ready-$(shell cat $(SETUP_FILES) | cksum | tr ' ' '-')
+BUILD := $(if $(filter auto,$(TORCH)),$(if $(filter cuda,$(DEVICE)),cuda,$(shell sh envs/torch.sh auto)),$(TORCH))
+STAMP := $(READY)-$(BUILD)
 BENCH_STAMP := .venv-bench/.ready-$(shell cat envs/requirements.lock envs/bench.sh envs/bench.txt | cksum | tr ' ' '-')
 BIN := .venv/bin
 LOCAL = $(filter local,$(PROFILE))
@@ -44,10 +59,10 @@ SNAKEMAKE = PATH=$(call quote,$(CURDIR)/$(BIN)):"$$PATH" $(BIN)/python -m fedrep
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 	@echo
-	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="STUDY STUDY/ARTEFACT"  STUDIES=folder:folder  DATA_DIR=…  PROFILE=local|slurm|generic  CORES=…  DEVICE=auto|cpu|cuda|mps  GPUS=…'
+	@echo '  SCALE=smoke|demo|workstation|paper  ONLY="STUDY STUDY/ARTEFACT"  STUDIES=folder:folder  DATA_DIR=…  PROFILE=local|slurm|generic  CORES=…  DEVICE=auto|cpu|cuda|mps  GPUS=…  TORCH=auto|cpu|cuda'
 
-$(STAMP): envs/requirements.lock pyproject.toml envs/setup.sh envs/install.sh
-	@sh envs/setup.sh $@
+$(STAMP): $(SETUP_FILES)
+	@TORCH=$(BUILD) TORCH_INDEX=$(call quote,$(TORCH_INDEX)) sh envs/setup.sh $(READY)
 
 setup: $(STAMP) ## create .venv with the exact versions of envs/requirements.lock (every other command does this first)
 
@@ -60,6 +75,12 @@ test: $(STAMP) lint ## run lint, unit and contract tests, and the smoke workflow
 
 test-slow: $(STAMP) ## run the tests with many repetitions (marked slow), such as 2,000 mutations of config files
 	@$(BIN)/python -m pytest -m slow $(WORDS)
+
+coverage: $(STAMP) ## run the tests with the lines and branches of src that they reach; fails below 90 % of the lines
+	@rm -f .coverage .coverage.*
+	@$(BIN)/python -m pytest -n "$${PYTEST_WORKERS:-2}" --dist worksteal --cov --cov-report= $(WORDS)
+	@$(BIN)/python -m coverage report
+	@$(BIN)/python -m tests.covered 90
 
 lint: $(STAMP) ## check style, types, import layers, workflow files, and that notebooks have no outputs
 	@$(BIN)/ruff check --quiet .

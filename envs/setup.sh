@@ -1,8 +1,11 @@
 #!/bin/sh
 # Creates .venv with the exact versions of envs/requirements.lock and the package itself, in editable mode.
-# Usage: envs/setup.sh STAMP   (the file that marks a finished set-up; its name contains the hash of the lock)
+# Usage: [TORCH=…] [TORCH_INDEX=…] envs/setup.sh STAMP
+# STAMP-cpu or STAMP-cuda, by the build of torch (envs/install.sh), marks a finished set-up; STAMP contains the hash of the lock.
+# .venv/.torch holds the build, so that later commands keep it.
 set -eu
 stamp=$1
+sh envs/torch.sh "${TORCH:-auto}" >/dev/null # a wrong value ends here
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
 fits() { "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
@@ -38,6 +41,8 @@ else
     fi
 fi
 rm -f .venv/.ready-*
-sh envs/install.sh .venv/bin/python
+sh envs/torch.sh "${TORCH:-auto}" >.venv/.torch # kept if the installation is interrupted
+build=$(sh envs/install.sh .venv/bin/python)
+echo "$build" >.venv/.torch
 .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
-touch "$stamp"
+touch "$stamp-$build"

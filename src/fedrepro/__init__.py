@@ -1,3 +1,3 @@
 """fedrepro: five federated-learning papers, reproduced with one command."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

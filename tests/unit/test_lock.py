@@ -30,7 +30,7 @@ def install(tmp_path):
         wheel.writestr("tiny.py", "")
         for name, content in ABOUT.items():
             wheel.writestr(f"tiny-1.0.dist-info/{name}", content)
-    own = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_TARGET": str(tmp_path / "there")}
+    own = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_TARGET": str(tmp_path / "there"), "TORCH": "cuda"}
     environment = {**os.environ, **own, "PIP_CONFIG_FILE": os.devnull}
 
     def run(*hashes: str) -> tuple[int, bool, str]:

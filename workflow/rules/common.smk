@@ -22,6 +22,9 @@ except UserError as error:
     sys.exit(f"error: {error}")
 
 
+container: LAYOUT.container
+
+
 wildcard_constraints:
     study="|".join(LAYOUT.declared),
     ledger="|".join([*LAYOUT.declared, *LAYOUT.artefacts]),

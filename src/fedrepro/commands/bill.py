@@ -22,7 +22,7 @@ HASH = re.compile(r"\s--hash=sha256:([0-9a-f]{64})")
 def licence(name: str, version: str) -> str:
     """The installed package's SPDX expression, short text, classifiers or first line of its licence file; else ""."""
     package = next(iter(metadata.distributions(name=name)), None)
-    if package is None or package.version != version:
+    if package is None or package.version.partition("+")[0] != version:  # 2.0+cpu is a build of 2.0
         return ""
     about = package.metadata.json
     text = str(about.get("license_expression") or about.get("license") or "").strip()

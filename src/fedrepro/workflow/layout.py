@@ -57,6 +57,7 @@ class Layout:
         self.data_folders = data_folders(self.data_dir)
         self.device, self.strategy = config["device"], config["strategy"]
         self._divergence = config.get("divergence", {})
+        self.container = config.get("container")
         self.folder = Path(config["config"] or os.path.relpath(ROOT / "config"))
         if not os.path.isdir(self.folder):  # unlike Path.is_dir, False for a name that is too long
             raise UserError(f"config: folder '{self.folder}' does not exist")
