@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from fedrepro.core import parts, streams
 from fedrepro.core.algorithm import Problem
@@ -62,6 +63,13 @@ class Machine:
     checkpoint_seconds: float = SECONDS
 
 
+def use_threads(number: int) -> None:
+    """Threads of torch, and of the BLAS that numpy and scipy bring along: those spin while they wait for work, which
+    takes a core from the job beside this one."""
+    torch.set_num_threads(number)
+    threadpool_limits(number)
+
+
 def train_shard(
     experiment: Experiment,
     algorithm: str,
@@ -75,7 +83,7 @@ def train_shard(
     """Run the job and write `out`.parquet and `out`.json, each atomically. `made` are the manifest's entries on code,
     versions and machine (`fedrepro.evidence.provenance.about`)."""
     started = time.monotonic()
-    torch.set_num_threads(machine.threads)
+    use_threads(machine.threads)
     keep_freed_memory()
     dataset, federation = (read_json(path.with_suffix(".json")) for path in (inputs.dataset, inputs.federation))
     progress, device = Progress(experiment.spec["rounds"]), torch.device(machine.device)

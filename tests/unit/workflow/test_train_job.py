@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_info
 
 from fedrepro.core.clients import strategy
 from fedrepro.core.streams import seeds_of
@@ -40,6 +41,15 @@ def test_the_same_job_gives_the_same_bytes(run, tmp_path):
     for name in ("one", "two"):
         run(MINI_BATCH, name=name)
     assert (tmp_path / "one" / "out.parquet").read_bytes() == (tmp_path / "two" / "out.parquet").read_bytes()
+
+
+def test_no_library_keeps_more_threads_than_the_job_has(run):
+    """An idle thread of a BLAS spins: with two jobs on two cores each would take half of the other's."""
+    training.use_threads(2)
+    run()
+    used = {pool["internal_api"]: pool["num_threads"] for pool in threadpool_info()}
+    assert "openblas" in used
+    assert set(used.values()) == {1}
 
 
 def test_a_run_does_not_depend_on_its_shard(run):
