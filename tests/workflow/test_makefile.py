@@ -125,7 +125,7 @@ def test_further_arguments_are_words(make, tmp_path, value):
 
 
 @pytest.mark.parametrize(
-    "target", ["data", "plan", "explain", "check-reference", "test", "test-slow", "bench", "audit"]
+    "target", ["data", "plan", "explain", "publish", "check-reference", "test", "test-slow", "bench", "audit"]
 )
 def test_no_target_runs_a_value(make, tmp_path, target):
     """Of the targets that do not call snakemake: what make would run, given to a shell that only records."""

@@ -36,6 +36,7 @@ FOLDERS = {  # of the code → what they hold
     f"{CODE}src/": "the package that the rules call",
 }
 KINDS = {  # suffix → media type of what mimetypes does not know everywhere
+    "": "text/plain",  # Snakefile, LICENSE
     ".yaml": "application/yaml",
     ".lock": "text/plain",
     ".cff": "application/yaml",
@@ -80,8 +81,9 @@ def write_crate(folder: Path, about: About, sources: Sources) -> None:
     """Write ro-crate-metadata.json, which describes what is in the folder already."""
     crate = needed("rocrate.rocrate").ROCrate(version=VERSION)
     crate.metadata.extra_terms.update(TERMS)
-    authors = [crate.add_jsonld(author).id for author in _authors(about.cited)]
-    versions = sorted({(name, v) for run in about.manifests.values() for name, v in run["versions"].items()})
+    authors = [ref(crate.add_jsonld(author).id) for author in _authors(about.cited)]
+    used = {(name, v) for run in about.manifests.values() for name, v in run["versions"].items()}
+    versions = sorted((name, v) for name, v in used if name != "fedrepro")  # which is in code/
     workflow = _add_workflow(crate, folder, about, versions)
     for place, told in FOLDERS.items():
         if (folder / place).is_dir():
@@ -91,10 +93,16 @@ def write_crate(folder: Path, about: About, sources: Sources) -> None:
         if place != WORKFLOW:
             crate.add_file(path, place, properties=_file(path, place, about))
     action = _add_run(crate, about, workflow)
-    made = [crate.add_jsonld(entity) for entity in verdicts.entities(about.studies, sources, list(map(ref, authors)))]
+    asserted = verdicts.entities(about.studies, sources, single(authors))
+    made = [crate.add_jsonld({key: single(value) for key, value in entity.items()}) for entity in asserted]
     reviews = [entity for entity in made if entity.type == "ClaimReview"]
     _describe_root(crate, about, authors, [action, *reviews])
     crate.metadata.write(folder)
+
+
+def single(value: Any) -> Any:
+    """The only element of a list, as RO-Crate recommends; anything else as it is."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _add_workflow(crate: Any, folder: Path, about: About, versions: Sequence[tuple[str, str]]) -> Any:
@@ -182,16 +190,17 @@ def _data(about: About) -> Iterator[Entity]:
             continue
         seen.add(data["sha256"])
         found = data.get("found") or {}
+        samples = ", ".join(f"{number} {split}" for split, number in data["samples"].items())
         entity = {
             "@id": f"#data/{data['sha256']}",
             "@type": "CreativeWork",
             "name": f"{data['name']} ({data['kind']})",
-            "description": f"training data: {data['kind']}, samples {data['samples']}, sha256 of the prepared arrays",
+            "description": f"training data ({samples}); its sha256 is that of the prepared arrays",
             "sha256": data["sha256"],
         }
         files = [f"{path} {checksum}" for path, checksum in sorted((found.get("files") or {}).items())]
         if files:
-            entity["identifier"] = files
+            entity["identifier"] = single(files)
         if found.get("name") in about.catalogue:
             entity["isBasedOn"] = ref(f"{CROISSANT}{found['name']}.json")
         yield entity
@@ -208,7 +217,7 @@ def _licence(cited: Mapping[str, Any]) -> str:
     return f"https://spdx.org/licenses/{cited['license']}"
 
 
-def _describe_root(crate: Any, about: About, authors: Sequence[str], mentioned: Sequence[Any]) -> None:
+def _describe_root(crate: Any, about: About, authors: Sequence[Entity], mentioned: Sequence[Any]) -> None:
     licence = {"@id": _licence(about.cited), "@type": "CreativeWork", "name": about.cited["license"]}
     crate.add_jsonld({**licence, "description": f"licence {about.cited['license']}", "url": licence["@id"]})
     for profile, (name, version) in PROFILES.items():
@@ -218,7 +227,7 @@ def _describe_root(crate: Any, about: About, authors: Sequence[str], mentioned: 
     root["description"] = about.description
     root["datePublished"] = about.date
     root["license"] = ref(licence["@id"])
-    root["author"] = [ref(author) for author in authors]
+    root["author"] = single(list(authors))
     root["keywords"] = list(about.cited["keywords"])
     root["conformsTo"] = [ref(profile) for profile in PROFILES]
     root["mentions"] = list(mentioned)

@@ -59,7 +59,7 @@ def rating_id(verdict: str) -> str:
     return f"#rating/{quote(verdict.replace(' ', '-'))}"
 
 
-def entities(studies: Mapping[str, Study], sources: Sources, authors: Sequence[Entity]) -> Iterator[Entity]:
+def entities(studies: Mapping[str, Study], sources: Sources, authors: Any) -> Iterator[Entity]:
     """Papers, ratings, claims and the verdicts on them."""
     for study in studies.values():
         yield {
@@ -96,7 +96,7 @@ def _declared(row: Row, declared: Mapping[str, Claim]) -> Claim:
     return declared[claim]
 
 
-def _claim(row: Row, study: Study, claim: Claim, sources: Sources, authors: Sequence[Entity]) -> Iterator[Entity]:
+def _claim(row: Row, study: Study, claim: Claim, sources: Sources, authors: Any) -> Iterator[Entity]:
     """A claim and its verdict. Claims of our own appear in no paper."""
     name, said = row["claim"], row["paper_says"] or row["statement"]
     from_paper = {"appearance": ref(paper_id(study))} if row["origin"] != "added" else {}
@@ -126,7 +126,7 @@ def _claim(row: Row, study: Study, claim: Claim, sources: Sources, authors: Sequ
     }
 
 
-def _headline(row: Row, study: Study, sources: Sources, authors: Sequence[Entity]) -> Iterator[Entity]:
+def _headline(row: Row, study: Study, sources: Sources, authors: Any) -> Iterator[Entity]:
     """A headline and its verdict, which follows from those on its claims."""
     name = f"{row['study']}/headline/{row['headline']}"
     yield {
@@ -152,7 +152,7 @@ def _headline(row: Row, study: Study, sources: Sources, authors: Sequence[Entity
     }
 
 
-def _review(name: str, row: Row, said: str, authors: Sequence[Entity]) -> Entity:
+def _review(name: str, row: Row, said: str, authors: Any) -> Entity:
     return {
         "@id": verdict_id(name),
         "@type": "ClaimReview",
@@ -161,5 +161,5 @@ def _review(name: str, row: Row, said: str, authors: Sequence[Entity]) -> Entity
         "claimReviewed": said,
         "itemReviewed": ref(claim_id(name)),
         "reviewRating": ref(rating_id(row["verdict"])),
-        "author": list(authors),
+        "author": authors,
     }

@@ -33,7 +33,7 @@ def deposit(
         for author in cited["authors"]
     ]
     return {
-        "title": f"{cited['title']}: results, verdicts and their provenance",
+        "title": f"Results of {cited['title']}",
         "description": description,
         "upload_type": "dataset",
         "access_right": "open",
