@@ -46,5 +46,4 @@ COMMAND = Command(
     arguments=arguments,
     run=publish,
     words=study_names,
-    examples=("results/reference", "results/reference {study} --to published"),
 )
