@@ -146,7 +146,7 @@ def _described(folder: Path, about: About, sources: Sources) -> list[Path]:
 def _file(path: Path, place: str, about: About) -> Entity:
     kind = KINDS.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     size = str(path.stat().st_size)
-    known = {"name": place, "encodingFormat": kind, "contentSize": size, "sha256": sha256(path)}
+    known: Entity = {"name": place, "encodingFormat": kind, "contentSize": size, "sha256": sha256(path)}
     run = about.manifests.get(place.removeprefix(RESULTS))
     if run is not None:
         told = (run["experiment"], run["algorithm"], f"seeds {run['shard']}", f"scale {run['scale']}")
