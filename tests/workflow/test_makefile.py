@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,12 @@ def test_reproduce_is_a_line_over_snakemake(make, tmp_path):
 def test_what_is_not_given_is_left_to_the_config(make, tmp_path):
     make("reproduce")
     assert called(tmp_path) == ["--profile", "workflow/profiles/local", "--config", "scale=demo", "--", "all"]
+
+
+def test_publish_names_the_folder_and_the_studies_behind_the_options(make):
+    line = make("-n", "publish", "SCALE=smoke", "ONLY=toy -x", "STUDIES=/my study", "ARGS=--replace")
+    options = ["--replace", "--studies=/my study"]
+    assert shlex.split(line) == [".venv/bin/fedrepro", "publish", *options, "--", "results/smoke", "toy -x"]
 
 
 def test_as_many_training_jobs_as_gpus_on_this_machine_and_as_the_scheduler_says_on_a_cluster(make, tmp_path):
