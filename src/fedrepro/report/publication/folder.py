@@ -251,7 +251,7 @@ def _readme(about: About) -> str:
 - `results/report/index.html`: the report, which opens from the file system
 - `results/ledger.csv`, `results/headlines.csv`: the verdicts
 - `results/runs/`: a manifest per training job, with its settings, code, data and machine
-- `code/`: the workflow and the package; `make reproduce` there runs it again
+- `code/`: the workflow, the package, the settings, and the lock of the environment
 - `croissant/`: metadata of the data sets, which are not part of this folder
 - `ro-crate-metadata.json`: this folder as a Workflow Run RO-Crate; every verdict is a `ClaimReview` with its evidence
 - `SHA256SUMS`: `sha256sum -c SHA256SUMS` checks all files
