@@ -1,6 +1,6 @@
 # fedrepro: `make` lists the commands. Each is a thin wrapper of snakemake, which can also be called directly.
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test test-slow coverage lint format plan explain data report check-reference docs bench lock sbom audit clean
+.PHONY: help setup reproduce test test-slow coverage lint format plan explain data report publish check-reference docs bench lock sbom audit clean
 .SUFFIXES:
 
 SCALE ?= demo
@@ -107,6 +107,9 @@ data: $(STAMP) ## fetch and verify the real data sets (ONLY="mnist cifar10") int
 
 report: $(STAMP) ## rebuild the report from the existing results
 	@$(SNAKEMAKE) --forcerun build_report $(WORDS) -- all
+
+publish: $(STAMP) ## write the results of SCALE (of the studies ONLY) as a folder for an archive: results/publish/<scale>
+	@$(BIN)/fedrepro publish $(WORDS) $(if $(STUDIES),--studies=$(call quote,$(STUDIES))) -- $(call quote,$(RESULTS)) $(if $(ONLY),$(call quote,$(ONLY)))
 
 check-reference: $(STAMP) ## compare the results of a fresh run (of SCALE) with results/reference
 	@$(BIN)/fedrepro reference check $(call quote,$(RESULTS))

@@ -6,7 +6,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-CARRIED = ("Snakefile", "config", "workflow", "scripts", "notebooks", "envs")
+CARRIED = ("Snakefile", "CITATION.cff", "config", "workflow", "scripts", "notebooks", "envs")
 
 
 class BuildWithWorkflow(build_py):

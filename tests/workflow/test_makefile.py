@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -73,6 +74,12 @@ def test_what_is_not_given_is_left_to_the_config(make, tmp_path):
     assert called(tmp_path) == ["--profile", "workflow/profiles/local", "--config", "scale=demo", "--", "all"]
 
 
+def test_publish_names_the_folder_and_the_studies_behind_the_options(make):
+    line = make("-n", "publish", "SCALE=smoke", "ONLY=toy -x", "STUDIES=/my study", "ARGS=--replace")
+    options = ["--replace", "--studies=/my study"]
+    assert shlex.split(line) == [".venv/bin/fedrepro", "publish", *options, "--", "results/smoke", "toy -x"]
+
+
 def test_as_many_training_jobs_as_gpus_on_this_machine_and_as_the_scheduler_says_on_a_cluster(make, tmp_path):
     make("reproduce", "GPUS=2")
     profile = ["--profile", "workflow/profiles/local"]
@@ -126,7 +133,20 @@ def test_further_arguments_are_words(make, tmp_path, value):
 
 
 @pytest.mark.parametrize(
-    "target", ["data", "plan", "explain", "check-reference", "docs", "test", "test-slow", "coverage", "bench", "audit"]
+    "target",
+    [
+        "data",
+        "plan",
+        "explain",
+        "publish",
+        "check-reference",
+        "docs",
+        "test",
+        "test-slow",
+        "coverage",
+        "bench",
+        "audit",
+    ],
 )
 def test_no_target_runs_a_value(make, tmp_path, target):
     """Of the targets that do not call snakemake: what make would run, given to a shell that only records."""

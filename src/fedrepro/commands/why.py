@@ -9,8 +9,9 @@ from fedrepro.commands.command import Command, folder_argument, folder_with, rea
 from fedrepro.core.checksums import check
 from fedrepro.core.study import study_of
 from fedrepro.errors import UserError, nearest
-from fedrepro.evidence.claim_files import Claim, load_claims, quantities_of
+from fedrepro.evidence.claim_files import Claim, load_claims
 from fedrepro.files import read_json
+from fedrepro.report.claim_runs import runs_behind
 from fedrepro.report.formats import interval_text, p_texts, short_number
 
 
@@ -22,8 +23,7 @@ def why(given: Namespace) -> Iterator[str]:
         raise UserError(f"claim '{given.claim}' is unknown{hint}")
     results = folder_with(f"ledgers/{study}.csv", given.folder, f"the ledger of {study}")
     yield from judged(given.claim, results)
-    specs = [entries[name].spec, *entries[name].readings.values()]
-    yield from _runs(results, study, sorted({found for spec in specs for found in quantities_of(spec)}))
+    yield from _runs(results, runs_behind(results, study, entries[name]))
 
 
 def judged(claim: str, results: Path) -> Iterator[str]:
@@ -104,11 +104,10 @@ def _per_seed(numbers: list[dict[str, str]]) -> Iterator[str]:
         yield f"  {seed:<6}" + "".join(f"{values.get(name, '–'):<22}" for name in names).rstrip()
 
 
-def _runs(results: Path, study: str, quantities: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """The runs behind (experiment, algorithm or "" for all), each down to the checksums of its data."""
-    paths = (sorted(results.glob(f"runs/{study}/{e}/{algorithm or '*'}/*.json")) for e, algorithm in quantities)
+def _runs(results: Path, manifests: Iterable[Path]) -> Iterator[str]:
+    """The runs behind a claim, each down to the checksums of its data."""
     shown: set[str] = set()
-    for path in dict.fromkeys(path for found in paths for path in found):
+    for path in manifests:
         run = read_json(check(path))
         yield f"run {path.relative_to(results)}"
         yield f"  seeds {run['shard']} · {run['seconds']:.3g} s · commit {run['commit'][:12]}"
