@@ -12,7 +12,7 @@ import pytest
 from fedrepro.core.study import load_studies
 from fedrepro.evidence.headlines import roll_up
 from fedrepro.files import ROOT, read_yaml
-from fedrepro.report.agreement import relation_of_claims
+from fedrepro.report.agreement import decided_claims, relation_of
 from fedrepro.report.claims import as_claim, factor_of
 from fedrepro.report.page import REFERENCE, build_report
 from fedrepro.report.papers import data_of, paper_of
@@ -171,7 +171,7 @@ FAILS = {"verdict": "not reproduced"}
     ],
 )
 def test_relation_of_a_claim_to_the_reference(now, was, relation):
-    assert relation_of_claims(as_claim(now), was and as_claim(was)) == relation
+    assert relation_of(as_claim(now), was and as_claim(was), decided_claims) == relation
 
 
 @pytest.mark.parametrize(
