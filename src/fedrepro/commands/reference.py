@@ -79,8 +79,8 @@ def cost_of(study: str) -> str:
     layout = Layout({**read_yaml(ROOT / "config" / "config.yaml"), "scale": "paper", "only": study})
     with tempfile.TemporaryDirectory() as nothing_measured:
         jobs = list(costs.training_jobs(Path(nothing_measured), costs.needed_experiments(layout), ASSUMED_RATE))
-    seconds = float(f"{sum(job.seconds for job in jobs):.1g}")
-    return f"{told(seconds)} on one core of {ASSUMED_RATE:g} GFLOP/s, by counted operations"
+    hours = float(f"{sum(job.seconds for job in jobs) / 3600:.1g}")
+    return f"{told(3600 * hours)} on one core of {ASSUMED_RATE:g} GFLOP/s, guessed from counted operations"
 
 
 def _write_readme() -> Iterator[str]:
