@@ -13,6 +13,7 @@ from fedrepro.core import parts
 from fedrepro.core.experiment import Experiment, load_experiments
 from fedrepro.core.study import Study, study_of
 from fedrepro.data.catalogue import Entries, entry
+from fedrepro.errors import UserError
 from fedrepro.files import read_yaml, write_json
 from fedrepro.report.formats import as_float, as_text
 from fedrepro.report.gather import as_dict, as_dicts, as_list, read
@@ -36,9 +37,21 @@ def paper_of(study: Study) -> dict[str, Any]:
     {name: meaning}}"""
     names = {parts.dataset(e.spec["dataset"]["name"]).files for e in _published(study)} - {None, ""}
     texts = {key: getattr(study, key) or "" for key in TEXTS}
-    measures = read_yaml(path) if (path := study.file("measures.yaml")) else {}
-    about = {"authors": list(study.authors), "data": [data_of(n) for n in sorted(names)], "measures": measures}
+    about = {
+        "authors": list(study.authors),
+        "data": [data_of(n) for n in sorted(names)],
+        "measures": measures_of(study),
+    }
     return {"study": study.name, **texts, **about}
+
+
+def measures_of(study: Study) -> dict[str, str]:
+    """Metric → what it is, from measures.yaml; empty without the file."""
+    path = study.file("measures.yaml")
+    found = read_yaml(path) if path else {}
+    if not (isinstance(found, dict) and all(isinstance(text, str) for pair in found.items() for text in pair)):
+        raise UserError(f"{path}: one line `name: what it is` per metric is needed")
+    return found
 
 
 def waiting_of(study: Study, cost: str) -> dict[str, str]:

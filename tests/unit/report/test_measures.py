@@ -11,6 +11,8 @@ from fedrepro.core.study import load_studies
 from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import ROOT, read_yaml
 from fedrepro.report.claims import explain_measures
+from fedrepro.report.papers import measures_of
+from tests.configs import message, write_study, write_yaml
 
 STUDIES = load_studies(ROOT / "config")
 
@@ -37,3 +39,10 @@ def test_a_claim_gets_the_meanings_of_the_names_in_its_test():
     claims[1]["our_test"] = "a_rmse at most 1"
     explain_measures(claims, {"toy": {"a_rmse": "the error", "rmse": "another"}})
     assert [claim["measures"] for claim in claims] == [[("a_rmse", "the error")], []]
+
+
+@pytest.mark.parametrize("content", [["loss"], {"loss": 3}, {"loss": ["a", "b"]}])
+def test_anything_but_names_and_sentences_is_an_error_that_names_the_file(tmp_path, content):
+    folder = write_study(tmp_path, "toy")
+    write_yaml(folder / "measures.yaml", content)
+    assert "measures.yaml" in message(measures_of, load_studies(tmp_path)["toy"])
