@@ -209,6 +209,12 @@ def test_strength_in_dots():
     assert dots({"verdict": "not tested", "seeds": "0"}) == [0, 0, 0]
 
 
+def test_the_conclusion_of_an_ordering_is_plain_and_has_its_numbers():
+    measured = "advantage: mean -0.2, 95 % interval -0.3 to -0.1 over 30 seeds"
+    claim = {"verdict": "not reproduced", "reason": f"{measured}: reversed; a note", "hint": ""}
+    assert conclusion(claim) == f"it is the other way round ({measured})"
+
+
 def test_a_conclusion_is_the_end_of_the_reason():
     claim = as_claim(ROW | {"reason": "mean 2, 95 % interval 1 to 3: outside 5 ± 1; a note."})
     assert conclusion(claim) == "outside 5 ± 1"
