@@ -65,13 +65,13 @@ class Estimate:
 
     @property
     def is_rough(self) -> bool:
-        """Whether the plan is not made yet: `left` rests on the number of jobs alone."""
-        return self.plan is not None
+        """Whether there is training but no plan yet: `left` rests on the number of jobs alone."""
+        return self.plan is not None and self.planned.get(TRAINING, 0) > 0
 
     def left(self, now: float) -> float | None:
         """Seconds; None as long as nothing is known about the training jobs."""
         self._read()
-        if self.planned.get(TRAINING) and self.is_rough and not self.rough:
+        if self.is_rough and not self.rough:
             return None
         waiting = sum(self._waiting(rule, count) for rule, count in self.planned.items())
         running = [self._open(job, now) for job in self.running.values()]

@@ -213,6 +213,12 @@ def test_before_the_plan_is_made_the_number_of_jobs_gives_a_rough_time(tmp_path,
     assert "about 3:41 left" in capsys.readouterr().err
 
 
+def test_without_training_nothing_waits_for_the_plan(tmp_path):
+    left = Estimate({"build_report": 1}, plan=tmp_path / "plan.json", rough={})
+    assert left.left(0.0) == pytest.approx(3)
+    assert not left.is_rough
+
+
 #: a run on one core: plan and measured seconds of its first jobs; those of the robot arm were guessed 40 times too low
 RECORDED = {
     "arm/sarcos/fgpr/0-1": (12.0, 500.0),
