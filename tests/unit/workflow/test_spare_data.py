@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from fedrepro.commands import cli
+from fedrepro.core.checksums import seal
 from fedrepro.core.streams import seeds_of
 from fedrepro.data.preparation import prepare_data
 from fedrepro.errors import UserError
@@ -64,3 +66,13 @@ def test_other_bytes_than_before_are_an_error_that_has_them_made_again(layout, t
         spare_data.fill(layout, [str(layout.file)])
     assert [path.read_text() for path in (tmp_path / "damaged").iterdir()] == [f"data/{ID}/0-1.npz"]
     assert spare_data.is_emptied(layout.file)
+
+
+def test_verify_takes_an_emptied_file_for_no_damage(layout, tmp_path, capsys):
+    seal([layout.file, about := layout.file.with_suffix(".json")])
+    spare_data.empty(tmp_path)
+    assert cli.main(["verify", str(tmp_path)]) == 0
+    assert "all files are as they were written" in capsys.readouterr().out
+    about.write_text("{}")
+    assert cli.main(["verify", str(tmp_path)]) == 1
+    assert f"{about.name}: damaged" in capsys.readouterr().out
