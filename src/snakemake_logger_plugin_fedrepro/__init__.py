@@ -97,7 +97,8 @@ class LogHandler(LogHandlerBase):
         done = 100 * self.finished // total
         left = estimate.left(now)
         parts = [f"{self.finished}/{total} jobs", f"{done} %", f"{_clock(now - self.start)} gone"]
-        parts += [f"about {_clock(left)} left" if left is not None else "estimating the time left"]
+        known = f"{'very roughly' if estimate.is_rough else 'about'} {_clock(left)} left" if left is not None else ""
+        parts += [known or "estimating the time left"]
         parts += [f"{self.failed} failed"] if self.failed else []
         running = [self.jobs[job] for job in estimate.running if job in self.jobs]
         more = f"(+{len(running) - 1}) " if len(running) > 1 else ""

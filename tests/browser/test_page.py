@@ -105,6 +105,23 @@ def test_the_report_of_all_papers_prints_on_few_pages(opened, large):
     assert pages <= 40
 
 
+@pytest.mark.parametrize("name", ["index", "claims"])
+def test_the_words_of_the_page_are_explained_by_keyboard_and_on_paper(opened, name):
+    page = opened(name).page
+    reading = page.locator("details.words dt", has_text=re.compile("^reading$"))
+    assert not reading.is_visible()
+    page.locator("details.words > summary").focus()
+    page.keyboard.press("Enter")
+    assert reading.is_visible()
+    assert "leaves open" in reading.locator("xpath=..").inner_text()
+    assert page.locator("details.words dt", has_text=re.compile("^origin$")).is_visible()
+    page.keyboard.press("Enter")
+    assert not reading.is_visible()
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert reading.is_visible()
+
+
 def test_every_picture_is_lazy_and_loads(opened):
     page = opened("figures", viewport={"width": 1200, "height": 900}).page
     images = page.eval_on_selector_all(

@@ -37,6 +37,7 @@ EDITS = {
     "src/fedrepro/studies/toy/artefacts.py": {"render toy/fig3b", "render toy/faults"} | SHOWN,
     "scripts/collect_metrics.py": ALL_AFTER_TRAINING,
     "config/studies/toy/claims.yaml": JUDGED | SHOWN,
+    "config/studies/toy/measures.yaml": {"build report"},
     "src/fedrepro/report/page.css": {"build report"},
 }
 

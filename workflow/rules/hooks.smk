@@ -4,7 +4,7 @@ import snakemake_logger_plugin_fedrepro
 from snakemake.logging import logger
 
 from fedrepro.files import check_writable
-from fedrepro.workflow import damage, failures, pending, ready, run_lock, warm
+from fedrepro.workflow import damage, failures, pending, ready, run_lock, spare_data, warm
 from fedrepro.workflow.jobs import lift_rate_limit
 
 if workflow.is_main_process:
@@ -29,9 +29,14 @@ onstart:
         ready.check_device(LAYOUT, workflow.local_exec)
         run_lock.hold(LAYOUT.results, lambda told: interrupts.stop(workflow, told))
         check_writable(Path(LAYOUT.results))
-        waiting = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "prepare_data"]
-        ready.fetch_real(LAYOUT, {LAYOUT.datasets[job.wildcards.dataset]["name"] for job in waiting})
+        waiting = list(workflow.dag.needrun_jobs())
+        preparing = [job for job in waiting if job.rule.name == "prepare_data"]
+        ready.fetch_real(LAYOUT, {LAYOUT.datasets[job.wildcards.dataset]["name"] for job in preparing})
+        made = {path for job in preparing for path in job.output}
+        spare_data.fill(LAYOUT, {path for job in waiting for path in job.input} - made)
         failures.forget(Path(LAYOUT.results))
+        training = [job.wildcards for job in waiting if job.rule.name == "train_algorithm"]
+        snakemake_logger_plugin_fedrepro.estimate.rough = ready.rough_costs(LAYOUT.scale, training)
         snakemake_logger_plugin_fedrepro.estimate.plan = ready.start_plan(LAYOUT)
         if workflow.local_exec:
             warm.start()
@@ -39,6 +44,11 @@ onstart:
             pending.watch(workflow, logger.warning)
     except UserError as error:
         sys.exit(f"error: {error}")
+
+
+onsuccess:
+    if not any(word.endswith(".npz") for word in sys.argv):  # then a data file itself was asked for
+        spare_data.empty(Path(LAYOUT.results))
 
 
 onerror:

@@ -10,6 +10,7 @@ rule build_report:
         experiments=LAYOUT.experiment_files(LAYOUT.chosen_studies),
         errata=LAYOUT.study_files("errata.yaml", *LAYOUT.chosen_studies),
         studies=LAYOUT.study_files("study.yaml", *LAYOUT.chosen_studies),
+        measures=LAYOUT.study_files("measures.yaml", *LAYOUT.chosen_studies),
         reference=LAYOUT.reference_files,
     output:
         index=LAYOUT.at("report/index.html"),

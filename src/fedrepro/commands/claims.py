@@ -4,25 +4,15 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator
 
-from fedrepro.commands.command import (
-    Command,
-    folder_argument,
-    in_columns,
-    ledgers,
-    read_rows,
-    studies_argument,
-    study_names,
-)
+from fedrepro.commands.command import Command, in_columns, ledger_arguments, ledger_rows, study_names
 from fedrepro.report.claims import ORIGINS, VERDICTS
 from fedrepro.report.formats import interval_text
 
 
 def rows(given: Namespace) -> Iterator[dict[str, str]]:
-    """The rows of the ledgers that are asked for."""
-    for row in (row for path in ledgers(given.study, given.folder) for row in read_rows(path)):
-        asked = {"verdict": given.verdict, "origin": given.origin}
-        if all(value is None or row[key] == value for key, value in asked.items()):
-            yield row
+    """The rows with the verdict and the origin that are asked for."""
+    asked = {key: value for key in ("verdict", "origin") if (value := getattr(given, key)) is not None}
+    return (row for row in ledger_rows(given) if asked.items() <= row.items())
 
 
 def claims(given: Namespace) -> Iterator[str]:
@@ -43,10 +33,9 @@ def _ours(row: dict[str, str]) -> str:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    studies_argument(parser)
+    ledger_arguments(parser)
     parser.add_argument("--verdict", choices=list(VERDICTS), metavar="VERDICT", help=", ".join(VERDICTS))
     parser.add_argument("--origin", choices=list(ORIGINS), help="of the paper, on printed numbers, added by us")
-    folder_argument(parser)
 
 
 COMMAND = Command(

@@ -62,6 +62,12 @@ def studies_argument(parser: ArgumentParser) -> None:
     parser.add_argument("study", nargs="*")
 
 
+def ledger_arguments(parser: ArgumentParser) -> None:
+    """Which ledgers `ledger_rows` reads: of studies, in a folder."""
+    studies_argument(parser)
+    folder_argument(parser)
+
+
 def study_names() -> list[str]:
     return list(load_studies(CONFIG))
 
@@ -88,6 +94,12 @@ def ledgers(studies: Iterable[str], folder: Path | None) -> Iterator[Path]:
         except UserError:
             if named:
                 raise
+
+
+def ledger_rows(given: Namespace) -> Iterator[dict[str, str]]:
+    """The rows of the ledgers that `ledger_arguments` ask for."""
+    for path in ledgers(given.study, given.folder):
+        yield from read_rows(path)
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

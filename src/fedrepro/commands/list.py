@@ -1,19 +1,23 @@
-"""`fedrepro list`: studies, artefacts, algorithms and data sets. Files are read; no part is imported."""
+"""`fedrepro list`: studies, artefacts, algorithms and data sets.
+
+Files are read; no part is imported. Nothing is expanded or validated either: both take longer than all the rest.
+`fedrepro show STUDY` counts a study's experiments and claims.
+"""
 
 import ast
+import math
 import re
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from fedrepro.commands import command
 from fedrepro.commands.command import Command
 from fedrepro.core import parts
-from fedrepro.core.experiment import expanded_in
-from fedrepro.core.study import load_studies
-from fedrepro.evidence.claim_files import load_claims
-from fedrepro.files import read_yaml
+from fedrepro.core.study import load_studies, study_folders
+from fedrepro.files import is_regular, read_yaml
 
 
 def list_all(given: Namespace) -> Iterator[str]:
@@ -30,21 +34,28 @@ def rows(given: Namespace) -> Iterator[dict[str, str]]:
         yield from ({"kind": kind, "name": name, "about": about} for name, about in LISTS[kind]())
 
 
+def described() -> list[tuple[str, Path, dict[str, Any]]]:
+    """Name, folder and study.yaml of each study, in the order of display."""
+    found = []
+    for name, folder in study_folders(command.CONFIG).items():
+        if is_regular(path := folder / "study.yaml"):
+            about = read_yaml(path)
+            if not (isinstance(about, dict) and {"title", "authors", "venue"} <= about.keys()):
+                load_studies(command.CONFIG)  # tells what is wrong
+            found.append((name, folder, about))
+    return sorted(found, key=lambda study: (study[2].get("order", math.inf), study[0]))
+
+
 def studies() -> Iterator[tuple[str, str]]:
-    for study in load_studies(command.CONFIG).values():
-        experiments = expanded_in(study)
-        declared = study.file("claims.yaml")
-        found = load_claims(declared, checked=False).claims if declared else {}
-        origins = Counter(claim.spec["origin"] for claim in found.values())
-        claims = f"{origins['paper']} claims, {origins['printed']} on printed numbers, {origins['added']} added"
-        yield study.name, f"{len(experiments)} experiments, {claims}: {study.paper}"
+    for name, _, about in described():
+        yield name, f"{about['title']}: {', '.join(about['authors'])} ({about['venue']})"
 
 
 def artefacts() -> Iterator[tuple[str, str]]:
-    for study in load_studies(command.CONFIG).values():
-        declared = study.file("artefacts.yaml")
-        for name, spec in read_yaml(declared).items() if declared else ():
-            yield f"{study.name}/{name}", f"{spec['title']} ({spec['source']})"
+    for study, folder, _ in described():
+        declared = folder / "artefacts.yaml"
+        for name, spec in read_yaml(declared).items() if is_regular(declared) else ():
+            yield f"{study}/{name}", f"{spec['title']} ({spec['source']})"
 
 
 def part_names(kind: str) -> Iterator[tuple[str, str]]:

@@ -2,20 +2,11 @@
 numbers are those of the ledger (evidence/power.py)."""
 
 import math
-from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fedrepro.commands.command import (
-    Command,
-    folder_argument,
-    in_columns,
-    ledgers,
-    read_rows,
-    studies_argument,
-    study_names,
-)
+from fedrepro.commands.command import Command, in_columns, ledger_arguments, ledger_rows, study_names
 
 
 class Open(NamedTuple):
@@ -27,13 +18,13 @@ class Open(NamedTuple):
     needs: str
 
 
-def open_claims(paths: Iterable[Path]) -> list[Open]:
-    """Of the papers' own claims, the cheapest first. paths: ledgers."""
+def open_claims(judged: Iterable[Mapping[str, str]]) -> list[Open]:
+    """Of the papers' own claims, the cheapest first. judged: rows of ledgers."""
     from fedrepro.evidence.power import seconds_in
     from fedrepro.evidence.verdicts import NOT_TESTED, UNDECIDED
 
     found = []
-    for row in (row for path in paths for row in read_rows(path)):
+    for row in judged:
         if row["origin"] == "paper" and row["verdict"] in (UNDECIDED, NOT_TESTED):
             seconds = seconds_in(row["next"])
             needs = row["next"].rpartition(", about ")[0] if math.isfinite(seconds) else row["next"]
@@ -45,13 +36,13 @@ def tell_next(given: Namespace) -> Iterator[str]:
     """One line per claim: time, claim, verdict, what would decide it."""
     from fedrepro.evidence.power import told
 
-    claims = open_claims(ledgers(given.study, given.folder))
+    claims = open_claims(ledger_rows(given))
     yield from in_columns((f"{told(one.seconds):>12}", one.claim, one.verdict, one.needs) for one in claims)
     yield summary(claims)
 
 
 def rows(given: Namespace) -> Iterator[dict[str, Any]]:
-    for one in open_claims(ledgers(given.study, given.folder)):
+    for one in open_claims(ledger_rows(given)):
         yield {**one._asdict(), "seconds": one.seconds if math.isfinite(one.seconds) else None}
 
 
@@ -69,14 +60,9 @@ def summary(claims: Iterable[Open]) -> str:
     return f"open claims of the papers: {', '.join(counts)}{cost}"
 
 
-def arguments(parser: ArgumentParser) -> None:
-    studies_argument(parser)
-    folder_argument(parser)
-
-
 COMMAND = Command(
     help="open claims of the papers, by the time it takes to decide them",
-    arguments=arguments,
+    arguments=ledger_arguments,
     run=tell_next,
     rows=rows,
     words=study_names,

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedrepro.commands.command import CONFIG, Command
+from fedrepro.commands.command import CONFIG, Command, read_rows
 from fedrepro.commands.next import open_claims, summary
 from fedrepro.files import read_yaml
 
@@ -72,7 +72,8 @@ def describe(layout: "Layout", cores: int) -> str:
         lines += ["", *gpu_plan(jobs, layout)]
     ledgers = [path for s in layout.chosen_studies if (path := Path(layout.at(f"ledgers/{s}.csv"))).is_file()]
     if ledgers:
-        lines.append(f"{summary(open_claims(ledgers))} (`fedrepro next` lists them)")
+        claims = open_claims(row for path in ledgers for row in read_rows(path))
+        lines.append(f"{summary(claims)} (`fedrepro next` lists them)")
     return "\n".join(lines)
 
 

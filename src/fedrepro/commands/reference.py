@@ -1,16 +1,18 @@
 """`fedrepro reference`: keep runs as the committed reference, build its joint files, compare a fresh run with it."""
 
 import shutil
+import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
 from fedrepro.commands.command import Command
 from fedrepro.errors import UserError
-from fedrepro.files import ROOT, write_atomically
+from fedrepro.files import ROOT, read_yaml, write_atomically
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SCREEN = "1280,900"
+ASSUMED_RATE = 50.0  # GFLOP/s of a core: about that of a desktop of 2020
 
 
 def run(given: Namespace) -> Iterator[str]:
@@ -21,21 +23,21 @@ def run(given: Namespace) -> Iterator[str]:
 def keep(given: Namespace) -> Iterator[str]:
     from fedrepro.report import reference
 
-    reference.keep(given.results, given.study)
+    reference.keep(given.results, given.study, cost=cost_of)
     yield from _write_readme()
 
 
 def build(given: Namespace) -> Iterator[str]:
     from fedrepro.report import reference
 
-    reference.build()
+    reference.build(cost=cost_of)
     yield from _write_readme()
 
 
 def keep_bench(given: Namespace) -> Iterator[str]:
     from fedrepro.report import reference
 
-    reference.keep_bench(given.bench)
+    reference.keep_bench(given.bench, cost=cost_of)
     yield f"{given.bench}: kept"
 
 
@@ -52,7 +54,6 @@ def check(given: Namespace) -> Iterator[str]:
 def picture(given: Namespace) -> Iterator[str]:
     """The first screen of the reference's report, for the README."""
     import subprocess
-    import tempfile
 
     from fedrepro.report import reference
 
@@ -66,6 +67,20 @@ def picture(given: Namespace) -> Iterator[str]:
         subprocess.run([browser, *options, f"--screenshot={shot}", page.as_uri()], capture_output=True, check=True)
         write_atomically(target, reference.with_fewer_colours(shot.read_bytes()))
     yield f"docs/report.png: {target.stat().st_size / 1e3:.0f} kB"
+
+
+def cost_of(study: str) -> str:
+    """The time of a study's training at its published settings: a guess from counted operations, the same wherever the
+    page is built."""
+    from fedrepro.evidence.power import told
+    from fedrepro.workflow import costs
+    from fedrepro.workflow.layout import Layout
+
+    layout = Layout({**read_yaml(ROOT / "config" / "config.yaml"), "scale": "paper", "only": study})
+    with tempfile.TemporaryDirectory() as nothing_measured:
+        jobs = list(costs.training_jobs(Path(nothing_measured), costs.needed_experiments(layout), ASSUMED_RATE))
+    hours = float(f"{sum(job.seconds for job in jobs) / 3600:.1g}")
+    return f"{told(3600 * hours)} on one core of {ASSUMED_RATE:g} GFLOP/s, guessed from counted operations"
 
 
 def _write_readme() -> Iterator[str]:

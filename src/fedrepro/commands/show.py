@@ -1,6 +1,7 @@
 """`fedrepro show`: an artefact's table or picture; with --config what an experiment or a claim comes to."""
 
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from fedrepro.commands.why import claims_of, judged
 from fedrepro.core.checksums import check
 from fedrepro.core.expansion import Located
 from fedrepro.core.experiment import expanded, expanded_in, load_experiment, scaled
-from fedrepro.core.study import study_of
+from fedrepro.core.study import Study, study_of
 from fedrepro.errors import UserError, nearest
 from fedrepro.evidence.claim_files import load_claims
 from fedrepro.files import read_json
@@ -54,7 +55,14 @@ def show_study(name: str, folder: Path | None) -> Iterator[str]:
     yield ""
     yield from wrapped(f"artefacts: {', '.join(_artefacts_of(name))}", "", "  ")
     yield from wrapped(f"experiments: {', '.join(expanded_in(study))}", "", "  ")
-    yield f"`fedrepro claims {name}` lists its claims"
+    yield f"{_claim_counts(study)}; `fedrepro claims {name}` lists them"
+
+
+def _claim_counts(study: Study) -> str:
+    declared = study.file("claims.yaml")
+    found = load_claims(declared, checked=False).claims if declared else {}
+    origins = Counter(claim.spec["origin"] for claim in found.values())
+    return f"{origins['paper']} claims, {origins['printed']} on printed numbers, {origins['added']} added"
 
 
 def _artefacts_of(study: str) -> list[str]:

@@ -1,7 +1,8 @@
 """`fedrepro verify [FOLDER…]`: compare every result with its checksum.
 
 A folder is results/<scale>, results/reference or an archive of evidence; without one, all of results/. Damaged files of
-results/<scale> are noted, so that the next run makes them again.
+results/<scale> are noted, so that the next run makes them again. Generated data, which a finished run empties, is as it
+should be.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -17,13 +18,14 @@ from fedrepro.files import ROOT
 
 def run(given: Namespace) -> Iterator[str]:
     """One line per wrong file, one per folder; at the end UserError if a file was wrong."""
-    from fedrepro.workflow import damage
+    from fedrepro.workflow import damage, spare_data
 
     found = 0
     for folder in given.folder or [path for n in (*SCALES, "reference") if (path := ROOT / "results" / n).is_dir()]:
         if not folder.exists():
             raise UserError(f"{folder}: there is no such folder")
         wrong = _wrong_in_archive(folder) if folder.is_file() else list(checksums.wrong(folder))
+        wrong = [(path, why) for path, why in wrong if not spare_data.is_emptied(path)]
         for path, why in wrong:
             yield f"{shown(path)}: {why}"
             if why == "damaged" and folder.name in SCALES:

@@ -7,6 +7,7 @@ numbers whose intervals do not meet. It is *too small to say* where it did not d
 import json
 import math
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +45,16 @@ def read_reference(reference: Path | None, results: Path, problems: list[str]) -
     }
 
 
-def relation_of_claims(now: Claim, was: Claim | None) -> str:
-    """A name of RELATIONS."""
+def relation_of(now: Claim, was: Claim | None, of_decided: Callable[[Claim, Claim], str]) -> str:
+    """A name of RELATIONS, of two claims or of two headlines; `of_decided` is for two that both decided."""
     if was is None:
         return "alone"
     if now["verdict"] not in DECIDED:
         return "small"
-    if was["verdict"] not in DECIDED:
-        return "further"
+    return of_decided(now, was) if was["verdict"] in DECIDED else "further"
+
+
+def decided_claims(now: Claim, was: Claim) -> str:
     same_settings = all(now[key] == was[key] for key in ("scale", "kinds_of_data", "evidence"))
     apart = _apart(now["ends"], was["ends"])
     if now["verdict"] == was["verdict"]:
@@ -67,14 +70,8 @@ def _apart(ours: tuple[str, str], theirs: tuple[str, str]) -> bool | None:
     return ends[0] > ends[3] or ends[2] > ends[1]
 
 
-def relation_of_headlines(now: dict[str, Any], was: dict[str, Any] | None) -> str:
-    """A name of RELATIONS; the claims of `now` have theirs already."""
-    if was is None:
-        return "alone"
-    if now["verdict"] not in DECIDED:
-        return "small"
-    if was["verdict"] not in DECIDED:
-        return "further"
+def decided_headlines(now: dict[str, Any], was: dict[str, Any]) -> str:
+    """The claims of `now` have their relations already."""
     if now["verdict"] == was["verdict"]:
         return "agrees"
     return "disagrees" if any(claim["relation"] == "disagrees" for claim in now["claims"]) else "small"
@@ -84,9 +81,9 @@ def compare(claims: list[Claim], headlines: list[dict[str, Any]], reference: dic
     """Give each claim and headline its `relation` and the reference's (`was`); returns the claims that disagree."""
     for claim in claims:
         claim["was"] = reference["claims"].get(claim["claim"]) if reference else None
-        claim["relation"] = relation_of_claims(claim, claim["was"])
+        claim["relation"] = relation_of(claim, claim["was"], decided_claims)
     for headline in headlines:
         key = (headline["study"], headline["headline"])
         headline["was"] = reference["headlines"].get(key) if reference else None
-        headline["relation"] = relation_of_headlines(headline, headline["was"])
+        headline["relation"] = relation_of(headline, headline["was"], decided_headlines)
     return [claim for claim in claims if claim["relation"] == "disagrees"]

@@ -37,6 +37,7 @@ HEADLINE = ("headline", "study", "quote", "place", "says", "rule", "verdict", "r
 # the mean in `name 0.31 ± 0.1, other 0.2 ± 0.1` or in `0.31`; the printed number at the start of `160 ± 2 (30 runs)`
 MEAN = re.compile(r"(?:^|(?<= ))(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?= ±|$)")
 PRINTED = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?= ±| \(|$)")
+NAME = re.compile(r"\w+")
 COUNTS = ("reproduced", "direction", "not_reproduced", "undecided", "not_tested")  # columns of headlines.csv
 
 
@@ -130,6 +131,14 @@ def link_claims(claims: list[dict[str, Any]], artefacts: list[dict[str, Any]]) -
             if claim["study"] == artefact["study"] and place.search(claim["source"]):
                 claim["artefacts"].append({"id": artefact["id"], "kind": artefact["kind"]})
                 artefact["claims"].append(claim)
+
+
+def explain_measures(claims: list[dict[str, Any]], meanings: Mapping[str, Mapping[str, str]]) -> None:
+    """Give each claim the measures that its test names, with their meanings: [(name, meaning)]. meanings: by study."""
+    for claim in claims:
+        known = meanings.get(claim["study"], {})
+        named = dict.fromkeys(NAME.findall(claim["our_test"]))
+        claim["measures"] = [(name, known[name]) for name in named if name in known]
 
 
 def summary_of(claims: list[dict[str, Any]], headlines: list[dict[str, Any]], studies: list[str]) -> dict[str, Any]:

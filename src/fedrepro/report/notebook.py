@@ -1,6 +1,6 @@
 """Helpers of the notebooks: read results, show artefacts, tables and verdicts. Nothing here computes a result."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -18,6 +18,7 @@ from fedrepro.report.formats import interval_text, p_texts, short_number
 from fedrepro.report.notebook_tables import Table, as_html, folded, picture
 from fedrepro.report.page import ERRATUM, by_severity
 
+FEW = 5  # named claims that are also told in sentences
 #: columns of the tables of claims
 CLAIM = (
     "claim",
@@ -79,10 +80,13 @@ class Study:
         _headlines(_texts(self.results / "headlines" / f"{self.name}.csv"))
 
     def verdicts(self, *claims: str) -> None:
-        """The named claims (all if none) with what the paper says, our test and number, verdict and evidence."""
+        """The named claims (all if none) with what the paper says, our test and number, verdict and evidence. Of a few
+        named ones, sentences tell first what became of them."""
         ledger = _texts(self.results / "ledgers" / f"{self.name}.csv")
         if claims:
             ledger = ledger[ledger["claim"].isin([f"{self.name}/{c}" for c in claims])]
+        if claims and len(ledger) <= FEW:
+            _sentences(ledger)
         _claims(ledger)
 
     def readings(self, claim: str) -> None:
@@ -96,6 +100,10 @@ class Study:
         """Number of claims by verdict; those of the paper, on printed numbers and added by us apart."""
         counts = pd.crosstab(*(self.ledger()[key] for key in ("verdict", "origin")))
         return Table(counts.reindex(index=list(VERDICTS), columns=list(ORIGINS), fill_value=0).rename(columns=ORIGINS))
+
+    def errata(self, config: Path) -> None:
+        """Errors in the paper itself, the worst first."""
+        _errata(self.results / "ledgers" / f"{self.name}.csv", [study_folders(config)[self.name]])
 
     def assumed(self, config: Path) -> pd.DataFrame:
         """The settings that the paper leaves open."""
@@ -158,9 +166,7 @@ class Overview:
 
     def errata(self, config: Path) -> None:
         """Errors in the papers themselves, the worst first."""
-        found = by_severity(errata(self.results / "ledger.csv", study_folders(config).values()))
-        rows = pd.DataFrame([row for _, rows in found for row in rows], columns=ERRATUM)
-        _prose(rows[["severity", *(name for name in ERRATUM if name != "severity")]], f"{len(rows)} errors")
+        _errata(self.results / "ledger.csv", study_folders(config).values())
 
     def assumed(self, config: Path) -> pd.DataFrame:
         """Settings that the papers leave open: how many per study, and for how many an artefact shows their effect."""
@@ -203,6 +209,22 @@ def _claims(ledger: pd.DataFrame, columns: Sequence[str] = CLAIM) -> None:
     counts = ledger["verdict"].value_counts()
     told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if verdict in counts)
     _prose(pd.DataFrame(rows, columns=list(columns)), f"{len(rows)} claim{'s' * (len(rows) != 1)}: {told or 'none'}")
+
+
+def _sentences(ledger: pd.DataFrame) -> None:
+    """What became of each claim, as a list: `✓ reproduced: statement. Reason.`"""
+    items = []
+    for row in ledger.to_dict("records"):
+        told = f"{row['statement'].rstrip('.')}. {row['reason'][:1].upper()}{row['reason'][1:]}".rstrip(". ")
+        items.append(f"<li><strong>{VERDICTS[row['verdict']][1]} {row['verdict']}</strong>: {escape(told)}.</li>")
+    if items:
+        display(HTML(f"<ul>{''.join(items)}</ul>"))
+
+
+def _errata(ledger: Path, folders: Iterable[Path]) -> None:
+    """Show the errata of some studies, the worst first."""
+    rows = pd.DataFrame([row for _, found in by_severity(errata(ledger, folders)) for row in found], columns=ERRATUM)
+    _prose(rows[["severity", *(name for name in ERRATUM if name != "severity")]], f"{len(rows)} errors")
 
 
 def _claim(row: dict[str, str]) -> dict[str, str]:

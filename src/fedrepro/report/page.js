@@ -155,8 +155,9 @@
     });
   }
 
-  // On paper there is nothing to click: show what is folded, and load the pictures that were out of sight.
+  // On paper there is nothing to click: show what the words mean, and load the pictures that were out of sight.
   addEventListener("beforeprint", () => {
+    for (const words of document.querySelectorAll("details.words")) words.open = true;
     for (const image of document.querySelectorAll("img[loading=lazy]")) image.loading = "eager";
   });
 

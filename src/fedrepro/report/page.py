@@ -9,8 +9,9 @@ security policy allows no script but `page.js`.
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -21,7 +22,7 @@ from fedrepro.evidence.assumptions import write_registers
 from fedrepro.files import ROOT, write_atomically
 from fedrepro.report.agreement import RELATIONS, compare, read_reference
 from fedrepro.report.artefacts import read_artefacts, read_speed
-from fedrepro.report.claims import ORIGINS, link_claims, read_claims, read_headlines, summary_of
+from fedrepro.report.claims import ORIGINS, explain_measures, link_claims, read_claims, read_headlines, summary_of
 from fedrepro.report.formats import MAX_ROWS
 from fedrepro.report.gather import cost_of, read_failures, read_manifests, read_records, relative_url
 from fedrepro.report.papers import read_papers, write_papers
@@ -44,10 +45,18 @@ ASSUMED = ("study", "key", "value", "reason", "also", "because", "experiments", 
 HERE = Path(__file__).parent
 
 
-def write_report(results: Path, studies: Sequence[Path], *, scale: str, reference: Path | None = REFERENCE) -> Path:
-    """Write the registers and the report of some studies, given by their folders config/studies/<study>."""
+def write_report(
+    results: Path,
+    studies: Sequence[Path],
+    *,
+    scale: str,
+    reference: Path | None = REFERENCE,
+    waiting: Mapping[Path, str] = MappingProxyType({}),
+) -> Path:
+    """Write the registers and the report of some studies, given by their folders config/studies/<study>; `waiting`:
+    studies that are shown as not run yet → what running them costs."""
     write_registers(results, studies)
-    write_papers(results, studies)
+    write_papers(results, studies, waiting)
     index, names = results / "report" / "index.html", [folder.name for folder in studies]
     return build_report(results, index, scale=scale, studies=names, reference=reference)
 
@@ -94,6 +103,7 @@ def _gathered(
     claims = [claim for claim in claims if claim["study"] in shown or not claim["study"]]
     artefacts = [artefact for artefact in artefacts if artefact["study"] in shown]
     link_claims(claims, artefacts)
+    explain_measures(claims, {study: paper["measures"] for study, paper in papers.items()})
     headlines = [row for row in read_headlines(results, claims, problems) if row["study"] in shown]
     errata = read_records(results, "errata.json", ERRATUM, problems)
     errata = errata and without_doubles([row for row in errata if row["study"] in ("", *shown)])
@@ -121,6 +131,7 @@ def _gathered(
         "speed": read_speed(results, folder, problems),
         "studies": shown,
         "summary": summary_of(claims, headlines, shown),
+        "waiting": [paper for paper in papers.values() if paper["waiting"] and paper["study"] not in shown],
         "titles": {study: paper["title"] for study, paper in papers.items() if paper["title"]},
     }
 

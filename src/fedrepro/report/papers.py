@@ -4,33 +4,70 @@ Written as studies.json beside the ledger, so that a page can be built from a re
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from fedrepro.core import parts
-from fedrepro.core.experiment import load_experiments
+from fedrepro.core.experiment import Experiment, load_experiments
 from fedrepro.core.study import Study, study_of
 from fedrepro.data.catalogue import Entries, entry
-from fedrepro.files import write_json
+from fedrepro.errors import UserError
+from fedrepro.files import read_yaml, write_json
 from fedrepro.report.formats import as_float, as_text
-from fedrepro.report.gather import as_dicts, as_list, read
+from fedrepro.report.gather import as_dict, as_dicts, as_list, read
 
 TEXTS = ("title", "venue", "link", "main", "key_artefact")
+WAITING = ("quote", "place", "work", "cost")
 
 
-def write_papers(results: Path, studies: Iterable[Path]) -> None:
-    """Write studies.json. studies: folders config/studies/<study>."""
+def write_papers(results: Path, studies: Iterable[Path], waiting: Mapping[Path, str] = MappingProxyType({})) -> None:
+    """Write studies.json. studies: folders config/studies/<study>; waiting: those of studies that have not been run →
+    what a run of them costs."""
     papers = [paper_of(study_of(folder.parents[1], folder.name)) for folder in studies]
+    for folder, cost in waiting.items():
+        study = study_of(folder.parents[1], folder.name)
+        papers.append({**paper_of(study), "waiting": waiting_of(study, cost)})
     write_json(results / "studies.json", papers)
 
 
 def paper_of(study: Study) -> dict[str, Any]:
-    """{study, title, authors, venue, link, main, key_artefact, data: [{name, title, megabytes, manual}]}"""
-    experiments = load_experiments(study.folder.parents[1], "paper", study.name).values()
-    names = {parts.dataset(e.spec["dataset"]["name"]).files for e in experiments} - {None, ""}
+    """{study, title, authors, venue, link, main, key_artefact, data: [{name, title, megabytes, manual}], measures:
+    {name: meaning}}"""
+    names = {parts.dataset(e.spec["dataset"]["name"]).files for e in _published(study)} - {None, ""}
     texts = {key: getattr(study, key) or "" for key in TEXTS}
-    return {"study": study.name, **texts, "authors": list(study.authors), "data": [data_of(n) for n in sorted(names)]}
+    about = {
+        "authors": list(study.authors),
+        "data": [data_of(n) for n in sorted(names)],
+        "measures": measures_of(study),
+    }
+    return {"study": study.name, **texts, **about}
+
+
+def measures_of(study: Study) -> dict[str, str]:
+    """Metric → what it is, from measures.yaml; empty without the file."""
+    path = study.file("measures.yaml")
+    found = read_yaml(path) if path else {}
+    if not (isinstance(found, dict) and all(isinstance(text, str) for pair in found.items() for text in pair)):
+        raise UserError(f"{path}: one line `name: what it is` per metric is needed")
+    return found
+
+
+def waiting_of(study: Study, cost: str) -> dict[str, str]:
+    """{quote, place, work, cost}: the main message of a study that has not been run, and what a verdict on it takes."""
+    main = study.headlines.get(study.main or "")
+    counts = [
+        (len(e.jobs()), sum(len(e.settings(a)) for a in e.spec["algorithms"]) * e.spec["seeds"])
+        for e in _published(study)
+    ]
+    jobs, runs = map(sum, zip(*counts, strict=True)) if counts else (0, 0)
+    work = f"{jobs:,} training jobs at the published settings, {runs:,} runs of one setting and seed each"
+    return {"quote": main.quote if main else "", "place": main.place if main else "", "work": work, "cost": cost}
+
+
+def _published(study: Study) -> Iterable[Experiment]:
+    return load_experiments(study.folder.parents[1], "paper", study.name).values()
 
 
 def data_of(name: str, entries: Entries | None = None) -> dict[str, Any]:
@@ -56,7 +93,11 @@ def read_papers(results: Path, problems: list[str]) -> dict[str, dict[str, Any]]
         ]
         # Anything but https is shown as text: a link of a results file must not run a script.
         link = about["link"] if about["link"].startswith("https://") else ""
-        papers[about["study"]] = {**about, "link": link, "data": data, "authors": _names(record.get("authors"))}
+        waiting = record.get("waiting")
+        about_run = waiting and {key: as_text(as_dict(waiting).get(key)) for key in WAITING}
+        measures = {as_text(name): as_text(meaning) for name, meaning in as_dict(record.get("measures")).items()}
+        more = {"authors": _names(record.get("authors")), "measures": measures, "waiting": about_run}
+        papers[about["study"]] = {**about, "link": link, "data": data, **more}
     return papers
 
 

@@ -9,7 +9,7 @@ the pages. Pictures of tables are left out, and figures have fewer colours.
 import io
 import math
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -32,7 +32,18 @@ SAME = ["claim", "scale", "data"]  # claims that agree in these are compared
 ROUNDING = 1e-3
 
 
-def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, config: Path = CONFIG) -> None:
+def unknown_cost(study: str) -> str:
+    """Where nobody estimates the time."""
+    return ""
+
+
+def keep(
+    results: Path,
+    studies: Sequence[str],
+    reference: Path = REFERENCE,
+    config: Path = CONFIG,
+    cost: Callable[[str], str] = unknown_cost,
+) -> None:
     """Replace the studies' part of the reference by that of `results`, a results/<scale> folder."""
     for study in studies:
         study_of(config, study)
@@ -57,7 +68,7 @@ def keep(results: Path, studies: Sequence[str], reference: Path = REFERENCE, con
                 write_atomically(reference / folder / f"{study}.csv", getattr(part, name).to_csv(index=False))
         for path in sorted(p for p in results.glob(f"explain/{study}/*.*") if p.suffix != checksums.SEAL):
             _write(reference / path.relative_to(results), path.read_bytes())
-    build(reference, config)
+    build(reference, config, cost)
 
 
 def _is_whole(results: Path, study: str) -> bool:
@@ -77,7 +88,9 @@ def _is_of(manifest: Path, settings: str) -> bool:
     return manifest.is_file() and read_json(manifest).get("config_sha256") == settings
 
 
-def keep_bench(bench: Path, reference: Path = REFERENCE, config: Path = CONFIG) -> None:
+def keep_bench(
+    bench: Path, reference: Path = REFERENCE, config: Path = CONFIG, cost: Callable[[str], str] = unknown_cost
+) -> None:
     """Copy the tables and figures of `make bench`."""
     if not (bench / "engine.csv").is_file():
         raise UserError(f"{bench}: there is no engine.csv: run `make bench` first")
@@ -85,7 +98,7 @@ def keep_bench(bench: Path, reference: Path = REFERENCE, config: Path = CONFIG) 
     shutil.rmtree(reference / "bench", ignore_errors=True)
     for name, content in kept.items():
         _write(reference / "bench" / name, content)
-    build(reference, config)
+    build(reference, config, cost)
 
 
 def _write(target: Path, content: bytes) -> None:
@@ -106,14 +119,18 @@ def manifests(results: Path, study: str, config: Path = CONFIG) -> dict[Path, st
     return {results / "runs" / e.id / a / f"{shard}.json": e.job_sha256(a) for e, a, shard in jobs}
 
 
-def build(reference: Path = REFERENCE, config: Path = CONFIG) -> None:
-    """The joint ledger, readings and headlines, the registers and the page, from the kept files."""
+def build(reference: Path = REFERENCE, config: Path = CONFIG, cost: Callable[[str], str] = unknown_cost) -> None:
+    """The joint ledger, readings and headlines, the registers and the page, from the kept files. Other studies stand on
+    the page as not run yet, with their `cost`."""
     there = [study for study in load_studies(config) if (reference / "ledgers" / f"{study}.csv").is_file()]
     for folder, name in JOINT.items():
         files = [path for study in there if (path := reference / folder / f"{study}.csv").is_file()]
         if files:
             write_atomically(reference / name, pd.concat(map(read_texts, files)).to_csv(index=False))
-    write_report(reference, [config / "studies" / study for study in there], scale="reference", reference=None)
+    folders = {study.name: study.folder for study in load_studies(config).values() if study.headlines}
+    waiting = {folder: cost(study) for study, folder in folders.items() if study not in there}
+    own = [config / "studies" / study for study in there]
+    write_report(reference, own, scale="reference", reference=None, waiting=waiting)
     checksums.list_all(reference)
 
 

@@ -17,6 +17,13 @@ DOTS = 3
 SEEDS = (3, 5, 10)  # from how many seeds on there are one, two and three dots
 FEW = 4  # entries of a list on a scorecard; the other pages have all of them
 SERIOUS = ("breaks", "misleads")
+#: how the reason of an ordering ends → the same for a reader who has not seen its interval
+PLAINLY = {
+    "above 0": "so it is here",
+    "reversed": "it is the other way round",
+    "lies across 0": "the interval includes 0",
+    "no difference that matters, shown": "there is no difference that matters",
+}
 
 
 def scorecards(
@@ -93,7 +100,8 @@ def conclusion(claim: Claim) -> str:
     """The end of a claim's reason: what follows from the numbers, or what was missing."""
     reason = claim["reason"].partition(";")[0].rstrip(".")
     if claim["verdict"] != "not tested":
-        return str(reason.rpartition(": ")[2])
+        measured, _, end = reason.rpartition(": ")
+        return f"{PLAINLY[end]} ({measured})" if end in PLAINLY and measured else str(end)
     first, *others = reason.split(", ")
     missing = f"{first} and {_many(len(others), 'other setting')}" if others else first
     return f"{missing}; the smaller run {claim['hint'].partition(':')[0]}" if claim["hint"] else missing

@@ -218,9 +218,10 @@ class Sizes:
         evaluation: dict[tuple[str, str], float] = {}
         for about in results.glob("*/data/*/*.json"):
             known, file = read_json(about), about.with_suffix(".npz")
-            if file.exists() and (total := sum(known["samples"].values())):
+            size = file.stat().st_size if file.exists() else 0  # 0: emptied, see workflow/spare_data.py
+            if size and (total := sum(known["samples"].values())):
                 seeds = 1 if about.stem == "all" else len(seeds_of(about.stem))
-                sample[known["name"]] = file.stat().st_size / total / seeds
+                sample[known["name"]] = size / total / seeds
         for manifest in results.glob("*/runs/*/*/*/*.json"):
             run, file = read_json(manifest), manifest.with_suffix(".parquet")
             if file.exists() and "config" in run:

@@ -8,6 +8,9 @@ OTHER_JOBS = {
     **dict.fromkeys(("prepare_data", "partition_data", "collect_metrics", "merge_ledgers"), 1.0),
     **{"render_artefact": 1.5, "execute_notebook": 6.0, "judge_claims": 3.0, "build_report": 3.0, "all": 0.0},
 }
+#: scale → seconds of a training job, on average over the studies, for the time until the plan (workflow/costs.py) is
+#: made; at the larger scales jobs differ too much
+TYPICAL_TRAINING = {"smoke": 1.0, "demo": 5.0}
 
 
 def size_of(e: Experiment) -> tuple[int | None, int]:

@@ -5,13 +5,13 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedrepro.core import parts
 from fedrepro.data.catalogue import present
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import ROOT
-from fedrepro.workflow.counts import OTHER_JOBS
+from fedrepro.workflow.counts import OTHER_JOBS, TYPICAL_TRAINING
 
 if TYPE_CHECKING:
     from fedrepro.workflow.layout import Layout
@@ -53,6 +53,13 @@ def fetch_real(layout: "Layout", datasets: Iterable[str]) -> None:
     if lacking:
         others = f" (and {', '.join(list(lacking)[1:])})" if len(lacking) > 1 else ""
         raise UserError(f"{next(iter(lacking.values()))}{others}")
+
+
+def rough_costs(scale: str, training: Iterable[Any]) -> dict[str, float]:
+    """Seconds of the training jobs with these wildcards, by STUDY/EXPERIMENT/ALGORITHM/SHARD: the same for all. The
+    progress line has them for the few seconds until the plan is made; none at scales where jobs differ too much."""
+    each = TYPICAL_TRAINING.get(scale)
+    return {f"{w.study}/{w.experiment}/{w.algorithm}/{w.shard}": each for w in training} if each else {}
 
 
 def start_plan(layout: "Layout") -> Path:

@@ -116,6 +116,17 @@ def test_claims_are_shown_with_test_numbers_and_evidence(study, shown):
     }
 
 
+def test_a_few_named_claims_are_told_in_sentences_of_this_run(study, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr("fedrepro.report.notebook.display", lambda what: said.append(what.data))
+    study.verdicts("1", "3")
+    assert said[0] == (
+        "<ul><li><strong>– not tested</strong>: It is &lt;so&gt;. One seed; Fig. 3.</li>"
+        "<li><strong>✗ not reproduced</strong>: It is &lt;so&gt;. No.</li></ul>"
+    )
+    assert said[1].startswith("<details>")
+
+
 def test_readings_of_a_claim(study, shown):
     study.readings("0")
     assert shown[0][["reading", "verdict"]].values.tolist() == [
@@ -130,6 +141,13 @@ def test_headlines_are_shown(study, overview, shown):
     for table in shown:
         assert table["says"].tolist() == ["So <it> is.", "And so."]
         assert table["main"].tolist() == ["main", ""]
+
+
+def test_errata_of_one_study_have_no_row_numbers(study, shown, tmp_path):
+    write_config(tmp_path)
+    study.errata(tmp_path / "config")
+    assert shown[0].columns[0] == "severity"
+    assert "<td>0</td>" not in as_html(shown[0])
 
 
 def test_errata_are_shown_by_severity(overview, shown, tmp_path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import io
 import json
+import re
+from html import escape
 
 import numpy as np
 import pandas as pd
@@ -13,10 +15,11 @@ from PIL import Image
 
 from fedrepro.core.checksums import wrong
 from fedrepro.core.experiment import load_experiments
+from fedrepro.core.study import load_studies
 from fedrepro.errors import UserError
 from fedrepro.report import reference
 from fedrepro.report.page import PAGES
-from tests.configs import EXPERIMENT, write_config, write_study, write_yaml
+from tests.configs import EXPERIMENT, STUDY, write_config, write_study, write_yaml
 from tests.pages import HEADLINES, LEDGER, NUMBERS, write_rows
 from tests.unit.evidence.made_up import runs
 
@@ -113,6 +116,38 @@ def test_kept_are_verdicts_artefacts_manifests_and_no_large_file(kept, results):
     assert "toy/a" in (kept / "report" / "claims.html").read_text()
     assert reference.scales(kept) == {"toy": "demo"}
     assert list(wrong(kept)) == []
+
+
+def test_a_study_that_was_never_kept_is_not_run_yet_with_its_message_and_cost(kept, tmp_path):
+    headline = {"quote": "it is <far> better", "place": "Abstract", "says": "Better.", "claims": ["*"], "rule": "all"}
+    about = STUDY | {"title": "Other toys", "headlines": {"better": headline}, "main": "better"}
+    write_yaml(tmp_path / "config" / "studies" / "other" / "study.yaml", about)
+    reference.build(kept, tmp_path / "config", cost=lambda study: f"3 days for {study}")
+    page = (kept / "report" / "index.html").read_text()
+    (row,) = re.findall(r'<tr role="row" id="study/other">.*?</tr>', page, re.DOTALL)
+    for told in (
+        "Other toys",
+        STUDY["link"],
+        "it is &lt;far&gt; better",
+        "Abstract",
+        "not run yet",
+        "3 days for other",
+    ):
+        assert told in row, told
+    assert "0 training jobs" in row
+    assert "SCALE=paper ONLY=other" in row
+    assert 'id="study/toy"' in page.replace(row, "")
+
+
+def test_the_committed_page_names_every_study():
+    """Those without a reference as not run yet; `fedrepro reference build` writes it."""
+    page = (reference.REFERENCE / "report" / "index.html").read_text()
+    kept = {path.stem for path in (reference.REFERENCE / "ledgers").iterdir()}
+    for name, study in load_studies(reference.CONFIG).items():
+        assert f'id="study/{name}"' in page
+        assert escape(study.title) in page
+        assert study.link in page
+    assert page.count("not run yet") == len(set(load_studies(reference.CONFIG)) - kept)
 
 
 def test_a_picture_is_kept_in_fewer_colours_and_looks_the_same():

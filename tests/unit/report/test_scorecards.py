@@ -12,7 +12,7 @@ import pytest
 from fedrepro.core.study import load_studies
 from fedrepro.evidence.headlines import roll_up
 from fedrepro.files import ROOT, read_yaml
-from fedrepro.report.agreement import relation_of_claims
+from fedrepro.report.agreement import decided_claims, relation_of
 from fedrepro.report.claims import as_claim, factor_of
 from fedrepro.report.page import REFERENCE, build_report
 from fedrepro.report.papers import data_of, paper_of
@@ -171,7 +171,7 @@ FAILS = {"verdict": "not reproduced"}
     ],
 )
 def test_relation_of_a_claim_to_the_reference(now, was, relation):
-    assert relation_of_claims(as_claim(now), was and as_claim(was)) == relation
+    assert relation_of(as_claim(now), was and as_claim(was), decided_claims) == relation
 
 
 @pytest.mark.parametrize(
@@ -207,6 +207,12 @@ def test_strength_in_dots():
     assert dots(full, full | {"evidence": "reduced: rounds 3 of 9"}) == [2, 3, 3]
     assert dots(full | {"seeds": "5", "data": "standin"}) == [3, 2, 0]
     assert dots({"verdict": "not tested", "seeds": "0"}) == [0, 0, 0]
+
+
+def test_the_conclusion_of_an_ordering_is_plain_and_has_its_numbers():
+    measured = "advantage: mean -0.2, 95 % interval -0.3 to -0.1 over 30 seeds"
+    claim = {"verdict": "not reproduced", "reason": f"{measured}: reversed; a note", "hint": ""}
+    assert conclusion(claim) == f"it is the other way round ({measured})"
 
 
 def test_a_conclusion_is_the_end_of_the_reason():

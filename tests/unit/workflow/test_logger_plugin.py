@@ -198,6 +198,72 @@ def test_slower_jobs_than_planned_lengthen_what_is_left(tmp_path):
     assert left.left(60.0) == pytest.approx(20 * (60 + PRIOR) / (20 + PRIOR))
 
 
+def test_before_the_plan_is_made_the_number_of_jobs_gives_a_rough_time(tmp_path, clock, capsys):
+    rough = {"toy/line/fedavg/0-1": 30.0, "toy/line/local/0-1": 50.0}
+    plugin.estimate.plan, plugin.estimate.rough = tmp_path / "plan.json", rough
+    shown = handler()
+    plan(shown, train_algorithm=2, prepare_data=1)
+    start(shown, 1, "prepare_data")
+    clock.now += 31.0
+    start(shown, 2, "prepare_data")
+    assert "very roughly 1:21 left" in capsys.readouterr().err
+    write_costs(tmp_path, fedavg=100.0, local=120.0)
+    clock.now += 31.0
+    start(shown, 3, "prepare_data")
+    assert "about 3:41 left" in capsys.readouterr().err
+
+
+def test_without_training_nothing_waits_for_the_plan(tmp_path):
+    left = Estimate({"build_report": 1}, plan=tmp_path / "plan.json", rough={})
+    assert left.left(0.0) == pytest.approx(3)
+    assert not left.is_rough
+
+
+#: a run on one core: plan and measured seconds of its first jobs; those of the robot arm were guessed 40 times too low
+RECORDED = {
+    "arm/sarcos/fgpr/0-1": (12.0, 500.0),
+    "arm/sarcos/separate/0-1": (10.0, 430.0),
+    "arm/engines/fgpr/0-2": (8.0, 9.0),
+    "sums/line/dfl/0-2": (3.0, 3.5),
+    "sums/laws/dfl/0-2": (20.0, 24.0),
+    "loss/low/fed_sgld/0-4": (30.0, 28.0),
+}
+
+
+def recorded(tmp_path, waiting: dict[str, float]) -> Estimate:
+    """After the recorded jobs, one after the other."""
+    costs = {**{name: planned for name, (planned, _) in RECORDED.items()}, **waiting}
+    (tmp_path / "plan.json").write_text(json.dumps(costs))
+    left, now = Estimate({"train_algorithm": len(costs)}, plan=tmp_path / "plan.json"), 0.0
+    for job, (name, (_, measured)) in enumerate(RECORDED.items()):
+        left.begin(job, "train_algorithm", name, now)
+        now += measured
+        left.finish(job, now)
+    return left
+
+
+def test_jobs_of_one_experiment_that_were_guessed_wrong_do_not_stretch_the_others(tmp_path):
+    others = {f"loss/high/fed_sgld/{n}-{n}": 30.0 for n in range(20)}
+    assert recorded(tmp_path, others).left(0.0) == pytest.approx(20 * 30, rel=0.2)
+    strangers = {f"fair/images/gifair/{n}-{n}": 30.0 for n in range(20)}
+    assert recorded(tmp_path, strangers).left(0.0) == pytest.approx(20 * 30, rel=0.5)
+
+
+def test_jobs_of_the_experiment_itself_are_corrected_in_full(tmp_path):
+    left = recorded(tmp_path, {"arm/sarcos/network/0-1": 10.0})
+    assert left.left(0.0) == pytest.approx(10 * (930 + PRIOR) / (22 + PRIOR))
+
+
+def test_a_machine_that_is_slower_throughout_lengthens_every_job(tmp_path):
+    names = [f"study{n}/line/dfl/0-2" for n in range(5)]
+    (tmp_path / "plan.json").write_text(json.dumps({**dict.fromkeys(names, 100.0), "new/line/dfl/0-2": 100.0}))
+    left = Estimate({"train_algorithm": 6}, plan=tmp_path / "plan.json")
+    for job, name in enumerate(names):
+        left.begin(job, "train_algorithm", name, 0.0)
+        left.finish(job, 400.0)
+    assert left.left(0.0) == pytest.approx(100 * (400 + PRIOR) / (100 + PRIOR))
+
+
 def test_finished_training_does_not_count(tmp_path):
     run = tmp_path / "runs" / "toy" / "line" / "fedavg" / "0-1.json"
     run.parent.mkdir(parents=True)

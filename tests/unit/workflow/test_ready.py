@@ -58,3 +58,12 @@ def test_the_plan_has_the_seconds_of_every_training_job(tmp_path, monkeypatch):
 def test_every_rule_has_its_seconds():
     rules = "".join(path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk"))
     assert set(re.findall(r"(?m)^rule (\w+):", rules)) - {"train_algorithm"} == set(OTHER_JOBS) - {"all"}
+
+
+def test_until_the_plan_is_made_all_training_jobs_of_a_scale_count_the_same():
+    training = [SimpleNamespace(study="toy", experiment="line", algorithm=a, shard="0-1") for a in ("fedavg", "local")]
+    costs = ready.rough_costs("demo", training)
+    assert set(costs) == {"toy/line/fedavg/0-1", "toy/line/local/0-1"}
+    assert len(set(costs.values())) == 1
+    assert min(costs.values()) > 0
+    assert ready.rough_costs("paper", training) == {}
