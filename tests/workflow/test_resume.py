@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fedrepro.core.checkpoint_file import read_header
 from fedrepro.files import read_json
 from tests.configs import EXPERIMENT, changed, write_study, write_yaml
 from tests.training import TrainingJob, environment_of, processes_of
@@ -42,11 +43,10 @@ def test_a_killed_job_resumes_and_ends_with_the_same_bytes(start, tmp_path):
     undisturbed = start(whole, 1e9)
     victim = start(broken, 0.0)
     deadline = time.monotonic() + 600  # only a hang takes this long
-    while not list((tmp_path / "broken").glob("checkpoints/*.pt")):
+    while not any(read_header(path)["round"] > 0 for path in (tmp_path / "broken").glob("checkpoints/*.pt")):
         assert victim.poll() is None, victim.communicate()[1]
         assert time.monotonic() < deadline
         time.sleep(0.005)
-    time.sleep(0.3)
     victim.kill()
     assert victim.wait() == -9
     assert not broken.with_suffix(".parquet").exists()
