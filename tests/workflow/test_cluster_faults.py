@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from tests.slurm import Slurm
@@ -19,6 +22,9 @@ pytestmark = pytest.mark.workflow
 
 #: how many faults of each kind a run has to survive
 FAULTS = int(os.environ.get("SLURM_FAULTS", "10"))
+LONG = "import time\nopen('reached', 'w').close()\ntime.sleep(600)\n"
+#: submits a job as a scheduler does: its shell works in the background, in a session of its own
+SUBMIT = '#!/bin/sh\nsetsid sh "$1" >submitted.log 2>&1 </dev/null &\necho $! | tee job.pid\n'
 
 
 def cancel_job(slurm: Slurm, run: subprocess.Popen, job: str) -> None:
@@ -84,3 +90,34 @@ def test_after_many_faults_the_same_command_ends_with_the_same_bytes(slurm, fres
         if complete and len(hit) < FAULTS:
             shutil.rmtree(fresh.results)
     assert sum("train_algorithm" in comment for comment in hit) >= FAULTS // 2
+
+
+def test_a_cluster_jobs_processes_end_with_its_shell(fresh):
+    """Whatever the scheduler knows of them: it need not signal more than the job's shell."""
+    script = fresh.folder / "scripts" / "prepare_data.py"
+    script.write_text(LONG)
+    submit = fresh.folder / "submit"
+    submit.write_text(SUBMIT)
+    submit.chmod(0o755)
+    command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/generic", "--latency-wait", "5"]
+    run = subprocess.Popen(
+        [*command, "--cluster-generic-submit-cmd", str(submit), "--config", "scale=smoke", "--", "all"],
+        cwd=fresh.folder,
+        env=fresh.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while not (fresh.folder / "reached").exists():
+            assert run.poll() is None, run.communicate()[1]
+            time.sleep(0.1)
+        shell = psutil.Process(int((fresh.folder / "job.pid").read_text()))
+        processes = shell.children(recursive=True)
+        assert any("prepare_data" in " ".join(process.cmdline()) for process in processes), "the script works"
+        shell.send_signal(signal.SIGTERM)
+        assert psutil.wait_procs(processes, timeout=20)[1] == []
+    finally:
+        run.kill()
+        run.wait()
+    assert (fresh.folder / "submitted.log").read_text().endswith("stopped: the cluster job has ended\n")

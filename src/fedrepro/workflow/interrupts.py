@@ -35,6 +35,22 @@ def held_back() -> "Iterator[None]":
         _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
 
+def end_with_parent(workflow: "Any") -> None:
+    """End this snakemake of a cluster job, and its jobs, with the process that started it. The shell of a cancelled
+    job ends at once, but snakemake takes SIGTERM as a request to finish what runs. Where slurm finds processes by their
+    parents (proctrack/linuxproc), it would outlive its job by some seconds."""
+    _signal.signal(_signal.SIGHUP, lambda *_: stop(workflow, "stopped: the cluster job has ended"))
+    signal_at_parents_end(_signal.SIGHUP)
+
+
+def signal_at_parents_end(number: int) -> None:
+    """Have the kernel send this process a signal when its parent ends; a fork does not inherit that."""
+    import ctypes  # here: see above
+
+    with contextlib.suppress(AttributeError):  # not Linux
+        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
+
+
 def told_of(number: int) -> str:
     """The line of a run that a signal stopped."""
     import signal
