@@ -69,7 +69,7 @@ def test_a_signal_while_snakemake_is_imported_is_told_in_one_line(stopped, numbe
 @pytest.mark.parametrize("delay", [0.0, 0.005, 0.01, 0.02, 0.04, 0.08])
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_while_python_starts_is_told_in_one_line(stopped, number, delay):
-    with held_back():  # as `fedrepro` starts it
+    with held_back():  # as `make` and `fedrepro` start it
         done = stopped(*LAUNCH, number=number, group=True, delay=delay)
     assert done == (128 + number, f"{told_of(number)}\n")
 
@@ -80,6 +80,12 @@ def test_a_signal_in_the_moment_when_a_command_starts_its_run(stopped, number, c
     code = AT_ONCE.format(int(number)) + CALL.format(capture)
     done = stopped(sys.executable, "-c", code, number=0, group=True, delay=0.0)
     assert done == (128 + number, f"{told_of(number)}\n")
+
+
+def test_an_interrupt_while_fedrepro_is_imported_is_one_line(stopped):
+    code = "from fedrepro.commands.entry import main; main()"
+    done = stopped(sys.executable, "-c", code, number=signal.SIGINT, group=True, slow="yaml")
+    assert done == (128 + signal.SIGINT, "stopped by SIGINT\n")
 
 
 @pytest.mark.parametrize("group", [True, False], ids=["as a terminal does", "to the command alone"])
