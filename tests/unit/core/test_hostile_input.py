@@ -24,6 +24,9 @@ HOSTILE: list[tuple[str, dict[str, Any]]] = [
     ("experiments/line.yaml", {**EXPERIMENT, "algorithms": {"fedavg\n": {"lr": 0.1}}}),
     ("claims.yaml", {"claims": {"sum": {**SUM, "expression": "__import__('os').mkdir('broken')"}}}),
     ("claims.yaml", {"claims": {"sum": {**SUM, "expression": "9**9**9**9"}}}),
+    ("claims.yaml", {"defaults": CLAIMS["defaults"], "claims": {"sum": {**SUM, "kind": []}}}),
+    ("claims.yaml", {"defaults": CLAIMS["defaults"], "claims": {"sum": {**SUM, "kind": {"a": []}}}}),
+    ("claims.yaml", {"shared": {"low": {}}, "claims": {"sum": {**SUM, "extends": []}}}),
     ("claims.yaml", {"claims": {"sum": {**SUM, "expression": "(" * 90 + "a" + ")" * 90}}}),
 ]
 
