@@ -52,7 +52,9 @@ BIN := .venv/bin
 LOCAL = $(filter local,$(PROFILE))
 CONFIG = scale=$(call quote,$(SCALE)) $(if $(ONLY),only=$(call quote,$(ONLY))) $(if $(STUDIES),studies=$(call quote,$(STUDIES))) \
 	$(if $(DATA_DIR),data_dir=$(call quote,$(DATA_DIR))) $(if $(DEVICE),device=$(call quote,$(DEVICE)))
-SNAKEMAKE = PATH=$(call quote,$(CURDIR)/$(BIN)):"$$PATH" $(BIN)/python -m fedrepro.workflow.launch \
+# GNU env holds signals back until launch.py handles them: Python itself ends with a traceback, or without a word
+HOLD = $(shell env --block-signal=INT true 2>/dev/null && echo env --block-signal=INT,HUP,TERM)
+SNAKEMAKE = PATH=$(call quote,$(CURDIR)/$(BIN)):"$$PATH" $(HOLD) $(BIN)/python -m fedrepro.workflow.launch \
 	--profile $(call quote,workflow/profiles/$(PROFILE)) $(if $(CORES),--cores $(call quote,$(CORES))) \
 	$(if $(LOCAL),$(if $(filter-out 0,$(GPUS)),--resources gpu=$(call quote,$(GPUS)))) --config $(CONFIG)
 

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,6 +95,15 @@ class Slurm:
         shown = self.command("scontrol", "--oneliner", "show", "job").splitlines()
         records = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in shown]
         return {record["JobId"]: record for record in records if "JobId" in record}
+
+    def processes(self, job: str) -> list[str]:
+        """The command lines of a job's processes, also of those that slurm no longer knows."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # just ended
+                if f"SLURM_JOB_ID={job}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        return found
 
     def start(self, name: str, *arguments: str) -> None:
         """Start a daemon, which is stopped at the end."""

@@ -20,6 +20,7 @@ from filelock import FileLock
 from fedrepro.core.experiment import expanded
 from fedrepro.evidence.claim_files import quantities_of
 from fedrepro.files import ROOT, read_yaml
+from tests import slurm as slurms
 from tests.configs import write_yaml
 
 PARTS = ("Snakefile", "Makefile", "pyproject.toml", "workflow", "scripts", "config", "notebooks", "src", "envs")
@@ -192,6 +193,14 @@ def first_run(tmp_path_factory) -> tuple[Checkout, dict[str, Any]]:
 def smoke_run(tmp_path_factory) -> tuple[Checkout, dict[str, Any]]:
     """The committed workflow after a run at smoke scale."""
     return once(tmp_path_factory, "smoke", copy_checkout, *SMOKE_ONLY)
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    if reason := slurms.missing():
+        pytest.skip(reason)
+    with slurms.one_node(tmp_path_factory.mktemp("slurm") / "node") as node:
+        yield node
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ pending ones are named."""
 from __future__ import annotations
 
 import os
-import random
-import shutil
 import subprocess
 import sys
 import time
@@ -17,28 +15,13 @@ import pytest
 from fedrepro.core.study import load_studies
 from fedrepro.files import ROOT, read_json, read_yaml
 from tests import slurm as clusters
-from tests.workflow.conftest import SMOKE_STUDIES, Checkout, copy_checkout, copy_tree
+from tests.workflow.cluster_runs import RUNS, files, start
+from tests.workflow.conftest import SMOKE_STUDIES, copy_checkout, copy_tree
 
 pytestmark = pytest.mark.workflow
 
 #: slurm runs everything that the local run did; SLURM_ONLY=<study> restricts it to one study
 STUDIES = os.environ.get("SLURM_ONLY", "").split() or SMOKE_STUDIES or sorted(load_studies(ROOT / "config"))
-
-#: how many faults of each kind a run has to survive in the slow tests
-FAULTS = int(os.environ.get("SLURM_FAULTS", "10"))
-RUNS = "runs/*/*/*/*.parquet"
-
-#: no waiting for a shared file system, frequent looks at the queue
-HERE = ("--latency-wait", "5", "--seconds-between-status-checks", "2")
-HERE += ("--slurm-init-seconds-before-status-checks", "1", "--slurm-status-command")
-
-
-@pytest.fixture(scope="module")
-def slurm(tmp_path_factory):
-    if reason := clusters.missing():
-        pytest.skip(reason)
-    with clusters.one_node(tmp_path_factory.mktemp("slurm") / "node") as node:
-        yield node
 
 
 @pytest.fixture
@@ -49,30 +32,6 @@ def slurm_with_accounts(tmp_path_factory):
     with clusters.one_node(tmp_path_factory.mktemp("slurm") / "node", accounts=True) as node:
         (node.folder / "bin" / "squeue").write_text("#!/bin/sh\nexit 1\n")
         yield node
-
-
-def start(
-    checkout: Checkout,
-    slurm: clusters.Slurm,
-    *arguments: str,
-    config: tuple[str, ...] = (),
-    status: str = "squeue",
-    **environment: str,
-) -> subprocess.Popen:
-    command = [sys.executable, "-m", "snakemake", "--profile", "workflow/profiles/slurm", *HERE, status]
-    return subprocess.Popen(
-        [*command, *arguments[:-1], "--config", "scale=smoke", *config, "--", *arguments[-1:]],
-        cwd=checkout.folder,
-        env=slurm.within(checkout.environment(**environment)),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def files(checkout: Checkout, *patterns: str) -> dict[str, bytes]:
-    found = [path for pattern in patterns for path in checkout.results.glob(pattern)]
-    return {str(path.relative_to(checkout.results)): path.read_bytes() for path in found}
 
 
 def test_the_smoke_scale_through_slurm_gives_the_bytes_of_a_local_run(slurm, smoke_run, tmp_path):
@@ -135,6 +94,7 @@ def test_a_cancelled_job_is_retried_with_more_memory_and_ends_with_the_same_byte
     (retry,) = {read_json(path)["cluster_job"] for path in fresh.results.glob("runs/**/*.json")} - {victim}
     memory = [int(records[job]["MinMemoryNode"].removesuffix("M")) for job in (victim, retry)]
     assert memory[1] == 2 * memory[0]
+    assert {records[job]["Requeue"] for job in (victim, retry)} == {"0"}, "slurm would hold one whose launch fails"
     assert files(fresh, RUNS) == files(first_run[0], RUNS)
 
 
@@ -155,49 +115,6 @@ def test_a_job_that_stays_pending_is_named_with_slurms_reason(slurm, checkout):
     assert run.returncode == 0, rest
     (job,) = set(slurm.jobs()) - before
     assert told == f"slurm job {job} pending for 1 s or longer; slurm's reason: Resources\n"
-
-
-def cancel_job(slurm: clusters.Slurm, run: subprocess.Popen, job: str) -> None:
-    slurm.command("scancel", job)
-
-
-def kill_controller(slurm: clusters.Slurm, run: subprocess.Popen, job: str) -> None:
-    slurm.crash_controller()
-
-
-def kill_run(slurm: clusters.Slurm, run: subprocess.Popen, job: str) -> None:
-    """The job goes on."""
-    run.kill()
-    run.wait()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", [cancel_job, kill_controller, kill_run])
-def test_after_many_faults_the_same_command_ends_with_the_same_bytes(slurm, fresh, first_run, fault):
-    copy_tree(first_run[0].folder / "cache", fresh.folder / "cache")
-    chance = random.Random(fault.__name__)
-    faults, complete = 0, False
-    while faults < FAULTS or not complete:
-        before, faults_before = set(slurm.jobs()), faults
-        run = start(fresh, slurm, "all")
-        try:
-            while run.poll() is None and faults < FAULTS:
-                time.sleep(chance.uniform(0, 10))
-                running = [j for j, r in slurm.jobs().items() if r["JobState"] == "RUNNING" and j not in before]
-                if running and run.poll() is None:
-                    fault(slurm, run, running[0])
-                    faults += 1
-            _, told = run.communicate(timeout=1500)
-        finally:
-            run.kill()
-            run.wait()
-        complete = run.returncode == 0
-        assert complete or faults > faults_before, told
-        assert "Traceback" not in told
-        if complete:
-            assert files(fresh, RUNS) == files(first_run[0], RUNS)
-        if complete and faults < FAULTS:
-            shutil.rmtree(fresh.results)
 
 
 def test_the_state_of_jobs_is_read_by_sacct_where_there_are_accounts(slurm_with_accounts, fresh, first_run):

@@ -21,7 +21,7 @@ import nbformat
 import pytest
 
 from fedrepro.files import read_json
-from tests.workflow.conftest import Checkout, copy_tree, rename
+from tests.workflow.conftest import Checkout, copy_checkout, copy_tree, rename
 
 pytestmark = [pytest.mark.workflow, pytest.mark.usefixtures("usual_signals")]
 
@@ -62,7 +62,7 @@ def begin() -> Iterator:
         process.wait()
 
 
-def test_a_second_run_is_refused_and_a_killed_run_is_resumed_by_the_same_command(fresh, first_run, begin):
+def test_a_second_run_is_refused_and_a_killed_run_is_resumed_by_the_same_command(fresh, first_run, begin, tmp_path):
     first = begin(fresh)
     first.send_signal(signal.SIGSTOP)  # so that it still runs while the second one looks
 
@@ -74,6 +74,13 @@ def test_a_second_run_is_refused_and_a_killed_run_is_resumed_by_the_same_command
     assert "Traceback" not in second.stderr
     assert "done:" not in second.stderr
     assert fresh.jobs("toy/fig3b")  # a dry run is always possible
+
+    elsewhere = copy_checkout(tmp_path / "elsewhere", fresh.folder)
+    same = os.path.relpath(fresh.folder / "results", elsewhere.folder)
+    refused = elsewhere.snakemake("toy/fig3b", config=(f"results={same}",))
+    assert refused.returncode != 0
+    assert f"error: another run is at work on {same}/smoke (process {first.pid} on " in refused.stderr
+    assert "done:" not in refused.stderr
 
     first.kill()
     assert first.wait() == -signal.SIGKILL

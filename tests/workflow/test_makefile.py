@@ -14,12 +14,14 @@ from pathlib import Path
 import pytest
 
 from fedrepro.files import ROOT
+from fedrepro.workflow.interrupts import SIGNALS
 
 RECORD = f"""#!{sys.executable}
-import json, sys
+import json, signal, sys
 from pathlib import Path
 assert sys.argv[1:3] == ["-m", "fedrepro.workflow.launch"]
 Path("called.json").write_text(json.dumps(sys.argv[3:]))
+Path("held.json").write_text(json.dumps(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, []))))
 """
 
 
@@ -86,6 +88,16 @@ def test_as_many_training_jobs_as_gpus_on_this_machine_and_as_the_scheduler_says
     assert called(tmp_path) == [*profile, "--resources", "gpu=2", "--config", "scale=demo", "--", "all"]
     make("reproduce", "GPUS=2", "PROFILE=slurm")
     assert called(tmp_path) == ["--profile", "workflow/profiles/slurm", "--config", "scale=demo", "--", "all"]
+
+
+@pytest.mark.skipif(
+    subprocess.run(["env", "--block-signal=INT", "true"], capture_output=True).returncode != 0, reason="no GNU env"
+)
+@pytest.mark.parametrize("target", ["reproduce", "report"])
+def test_signals_are_held_back_until_the_run_can_handle_them(make, tmp_path, target):
+    """What it does with them then: tests/unit/workflow/test_launch.py."""
+    make(target)
+    assert json.loads((tmp_path / "held.json").read_text()) == sorted(SIGNALS)
 
 
 HOSTILE = [

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fedrepro.data.preparation import partition_data, prepare_data
-from fedrepro.files import ROOT, read_json
+from fedrepro.core.checkpoint_file import read_header
+from fedrepro.files import read_json
 from tests.configs import EXPERIMENT, changed, write_study, write_yaml
-from tests.workflow.conftest import Checkout
+from tests.training import TrainingJob, environment_of, processes_of
 
 ROUNDS = 600
 CHANGES = {
@@ -24,52 +25,28 @@ CHANGES = {
     "evaluate.every": 20,
     "algorithms": {"local": {"grid": {"lr": [0.01, 0.02]}}},  # keeps a state at every client
 }
-TRAIN = """
-import sys
-from pathlib import Path
-from fedrepro.core.experiment import load_experiments
-from fedrepro.workflow.train_job import Inputs, Machine, train_shard
 
-folder, out, seconds = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
-experiment = load_experiments(folder / "config", "paper")["toy/line"]
-inputs = Inputs(folder / "data.npz", folder / "federation.npz")
-machine = Machine(device="cpu", strategy="loop", checkpoint_seconds=seconds)
-train_shard(experiment, "local", "0-1", inputs, machine, {"code_sha256": "code"}, out, out.parent / "checkpoints")
-"""
+
+def write_experiment(folder: Path, changes: dict[str, Any]) -> TrainingJob:
+    write_yaml(write_study(folder / "config", "toy") / "experiments" / "line.yaml", changed(EXPERIMENT, changes))
+    return TrainingJob(folder / "config", "toy/line", "local", "0-1", "loop")
 
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts the job in its own process: start(out, seconds between checkpoints)."""
-    spec = changed(EXPERIMENT, CHANGES)
-    write_yaml(write_study(tmp_path / "config", "toy") / "experiments" / "line.yaml", spec)
-    prepare_data("data", spec["dataset"], [0, 1], "auto", [], tmp_path / "data.npz")
-    partition_data("federation", spec["partition"], [0, 1], tmp_path / "data.npz", tmp_path / "federation.npz")
-    started = []
-
-    def begin(out: Path, seconds: float) -> subprocess.Popen:
-        out.parent.mkdir(exist_ok=True)
-        command = [sys.executable, "-c", TRAIN, str(tmp_path), str(out), str(seconds)]
-        environment = Checkout(tmp_path).environment(PYTHONPATH=str(ROOT / "src"))
-        started.append(subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True))
-        return started[-1]
-
-    yield begin
-    for process in started:
-        process.kill()
-        process.communicate()
+    with processes_of(write_experiment(tmp_path, CHANGES), tmp_path) as begin:
+        yield begin
 
 
 def test_a_killed_job_resumes_and_ends_with_the_same_bytes(start, tmp_path):
     whole, broken = tmp_path / "whole" / "0-1", tmp_path / "broken" / "0-1"
     undisturbed = start(whole, 1e9)
     victim = start(broken, 0.0)
-    deadline = time.monotonic() + 60
-    while not list((tmp_path / "broken").glob("checkpoints/*.pt")):
+    deadline = time.monotonic() + 600  # only a hang takes this long
+    while not any(read_header(path)["round"] > 0 for path in (tmp_path / "broken").glob("checkpoints/*.pt")):
         assert victim.poll() is None, victim.communicate()[1]
         assert time.monotonic() < deadline
         time.sleep(0.005)
-    time.sleep(0.3)
     victim.kill()
     assert victim.wait() == -9
     assert not broken.with_suffix(".parquet").exists()
@@ -78,7 +55,7 @@ def test_a_killed_job_resumes_and_ends_with_the_same_bytes(start, tmp_path):
 
     again = start(broken, 1e9)
     for process in (undisturbed, again):
-        _, told = process.communicate(timeout=120)
+        _, told = process.communicate(timeout=600)
         assert process.returncode == 0, told
     manifests = [read_json(out.with_suffix(".json")) for out in (whole, broken)]
     assert manifests[0]["resumed_from"] is None
@@ -148,13 +125,9 @@ for algorithm in experiment.spec["algorithms"]:
 
 def test_twenty_kills_at_random_moments_of_several_algorithms(tmp_path):
     changes = {**CHANGES, "rounds": 30, "evaluate.every": 5, "participation.clients": "all", "algorithms": SEVERAL}
-    spec = changed(EXPERIMENT, changes)
-    write_yaml(write_study(tmp_path / "config", "toy") / "experiments" / "line.yaml", spec)
-    prepare_data("data", spec["dataset"], [0, 1], "auto", [], tmp_path / "data.npz")
-    partition_data("federation", spec["partition"], [0, 1], tmp_path / "data.npz", tmp_path / "federation.npz")
+    write_experiment(tmp_path, changes).prepare(tmp_path)
     command = [sys.executable, "-c", KILL, str(tmp_path), str(KILLS)]
-    environment = Checkout(tmp_path).environment(PYTHONPATH=str(ROOT / "src"))
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment_of(tmp_path), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + (tmp_path / "log").read_text()[-3000:]
     tries = [json.loads(line) for line in done.stdout.splitlines()]
     assert [t["algorithm"] for t in tries] == [name for name in SEVERAL for _ in range(KILLS)]

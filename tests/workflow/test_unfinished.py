@@ -66,6 +66,7 @@ def test_every_file_of_cache_and_checkpoints_emptied_in_turn_stops_no_run(half, 
     (checkpoint,) = half.results.glob("checkpoints/*.pt")
     kept = checkpoint.read_bytes()
     files = [path for path in (half.folder / "cache").rglob("*") if path.is_file()]
+    assert files
     for path in [checkpoint, *files]:
         for made in half.results.glob(f"runs/{RUN}.*"):
             made.unlink()

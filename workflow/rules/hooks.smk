@@ -18,8 +18,10 @@ if workflow.is_main_process:
     damage.make_again(LAYOUT.results, lambda text: print(text, file=sys.stderr))
     if warm.wanted_early():
         warm.start()
-elif warm.several_asked_for(sys.argv):
-    warm.start()  # a cluster job with a group of our jobs, which use it
+else:
+    interrupts.end_with_parent(workflow)
+    if warm.several_asked_for(sys.argv):
+        warm.start()  # a cluster job with a group of our jobs, which use it
 
 
 onstart:

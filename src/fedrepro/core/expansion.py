@@ -256,14 +256,24 @@ def cases(axis: str, given: Located, sections: Collection[str]) -> Iterator[tupl
                 raise UserError(f"{value.file}: {key}.{part}: is not a key{nearest(part, sections)}")
             if PLACEHOLDER.search(str(value.value)):
                 raise UserError(f"{value.file}: {key}.{part}: a value cannot hold a placeholder")
-        text = name if yaml.safe_load(name) == name else json.dumps(name)  # a number in quotes is a text
-        yield key, {axis: Located(name, text, case.places), **values}, changes
+        yield key, {axis: Located(name, _quoted(name), case.places), **values}, changes
+
+
+def _quoted(name: str) -> str:
+    """A text as YAML has to have it: a number in quotes is a text."""
+    try:
+        return name if yaml.safe_load(name) == name else json.dumps(name)
+    except yaml.YAMLError:
+        return json.dumps(name)
 
 
 def changed(body: Located, changes: Located, at: str = "") -> Located:
     """`changes` merged over the body, after the keys that they list under `without` have been dropped. Assumptions go
     with the values that they are about."""
-    for dotted in changes.value["without"].value if "without" in changes.value else ():
+    dropped = changes.value["without"].value if "without" in changes.value else ()
+    if not isinstance(dropped, list | tuple):
+        raise UserError(f"{changes.file}: {at}without: is not a list of keys")
+    for dotted in dropped:
         body = body.without(dotted, f"{changes.file}: {at}without: '{dotted}'")
     over = changes.only(lambda key: key not in ("without", "extends"))
     apart = (part.only(lambda key: key != open_settings.SECTION) for part in (body, over))

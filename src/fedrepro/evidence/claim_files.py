@@ -129,7 +129,8 @@ def _claim(name: str, family: str, body: Located, file: Located) -> Claim:
     defaults = file.value["defaults"] if "defaults" in file.value else Located({}, "", body.places)
     main = _over(defaults.only(lambda key: key == "kind"), body.only(lambda key: key != "readings"))
     kind = main.value["kind"].value if "kind" in main.value else ""
-    main = _over(defaults.only(lambda key: key in KINDS.get(kind, ())), main)
+    allowed = KINDS.get(kind, ()) if isinstance(kind, str) else ()  # another type is refused by the schema
+    main = _over(defaults.only(lambda key: key in allowed), main)
     given = {"id": name, "family": family}
     known = {key: Located(text, json.dumps(text), body.places[:1]) for key, text in given.items()}
     main = main._replace(value={**known, **main.value})

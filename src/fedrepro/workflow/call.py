@@ -47,10 +47,12 @@ def launch(
     for number in (number for number, handler in before.items() if handler != signal.SIG_IGN):
         signal.signal(number, pass_on)
     try:
-        process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=pipe, stderr=pipe, text=True)
-        runs.append(process)
-        for early in got:  # it came before the process did
-            process.send_signal(early)
+        with interrupts.held_back():
+            process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=pipe, stderr=pipe, text=True)
+            runs.append(process)
+            early = tuple(got)  # it came before the process did
+        for number in early:
+            process.send_signal(number)
         out, err = process.communicate()
     finally:
         for number, handler in before.items():

@@ -1,28 +1,60 @@
 """A run that is stopped ends with one line: by SIGINT, SIGHUP or SIGTERM, or because its results folder was deleted."""
 
+import _signal  # `signal` and `typing` take longer to import than all of this, and until then no signal is handled
 import contextlib
 import os
-import signal
 import sys
 
-TYPE_CHECKING = False  # `typing` takes longer to import than all of this, and until then a signal is not handled
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, NoReturn
 
-SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+SIGNALS = (_signal.SIGINT, _signal.SIGHUP, _signal.SIGTERM)
 PATIENCE = 5.0  # seconds for jobs to end before they are killed
 
 
 def end_with_one_line(workflow: "Any") -> None:
-    """Handle the signals of this process from now on. A signal that is ignored (`nohup`) stays so. Snakemake sets a
-    handler of its own when it starts its jobs, so this is called again then. workflow: None before there is one."""
+    """Handle the signals of this process from now on, and those that it held back. A signal that is ignored (`nohup`)
+    stays so. Snakemake sets a handler of its own when it starts its jobs, so this is called again then.
+    workflow: None before there is one."""
     for number in SIGNALS:
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, lambda number, _: _stop(workflow, number))
+        if _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, lambda number, _: _stop(workflow, number))
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, SIGNALS)
+
+
+@contextlib.contextmanager
+def held_back() -> "Iterator[None]":
+    """Hold the signals back. A process that is started within this block does so until it is ready for them: Python
+    itself, which takes longer to start than launch.py, ends with a traceback or without a word."""
+    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+
+
+def end_with_parent(workflow: "Any") -> None:
+    """End this snakemake of a cluster job, and its jobs, with the process that started it. The shell of a cancelled
+    job ends at once, but snakemake takes SIGTERM as a request to finish what runs. Where slurm finds processes by their
+    parents (proctrack/linuxproc), it would outlive its job by some seconds."""
+    _signal.signal(_signal.SIGHUP, lambda *_: stop(workflow, "stopped: the cluster job has ended"))
+    signal_at_parents_end(_signal.SIGHUP)
+
+
+def signal_at_parents_end(number: int) -> None:
+    """Have the kernel send this process a signal when its parent ends; a fork does not inherit that."""
+    import ctypes  # here: see above
+
+    with contextlib.suppress(AttributeError):  # not Linux
+        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
 
 
 def told_of(number: int) -> str:
     """The line of a run that a signal stopped."""
+    import signal
+
     return f"stopped by {signal.Signals(number).name}: finished results are kept, and the same command continues"
 
 
@@ -34,7 +66,7 @@ def stop(workflow: "Any", told: str, code: int = 1) -> "NoReturn":
     """End this process and its jobs, and say why in one line."""
     for number in SIGNALS:
         with contextlib.suppress(ValueError):  # not in the main thread
-            signal.signal(number, signal.SIG_IGN)
+            _signal.signal(number, _signal.SIG_IGN)
     os.write(2, (("\r\x1b[K" if sys.stderr.isatty() else "") + told + "\n").encode())
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # what snakemake and the jobs say about their end says nothing new

@@ -1,7 +1,8 @@
 """`python -m fedrepro.workflow.launch ARGUMENTS`: snakemake, which a signal stops with one line from the beginning.
 
 Snakemake takes a second to import, and more until it reads the Snakefile, which handles signals from then on. `make`
-and `fedrepro` start it here; `snakemake` itself ends with Python's traceback if SIGINT comes that early.
+and `fedrepro` start it here, `fedrepro` with signals held back (`interrupts.held_back`) until they are handled.
+`snakemake` itself ends with Python's traceback if SIGINT comes that early.
 """
 
 import sys

@@ -19,11 +19,25 @@ many = settings(max_examples=30, deadline=None, suppress_health_check=[HealthChe
 
 
 SUM = CLAIMS["claims"]["sum"]
+
+
+def family(case: str, **changes: Any) -> dict[str, Any]:
+    """Claims of one axis with one case."""
+    axes = {"axes": {"data": {case: {"label": "x", **changes}}}}
+    return {**axes, "claims": {"{data}_sum": {"for_each": {"data": "data"}, **SUM}}}
+
+
 HOSTILE: list[tuple[str, dict[str, Any]]] = [
     ("experiments/line.yaml", {**EXPERIMENT, "seeds": 10**12, "scales": {"demo": {}, "smoke": {}}}),
     ("experiments/line.yaml", {**EXPERIMENT, "algorithms": {"fedavg\n": {"lr": 0.1}}}),
     ("claims.yaml", {"claims": {"sum": {**SUM, "expression": "__import__('os').mkdir('broken')"}}}),
     ("claims.yaml", {"claims": {"sum": {**SUM, "expression": "9**9**9**9"}}}),
+    ("claims.yaml", {"defaults": CLAIMS["defaults"], "claims": {"sum": {**SUM, "kind": []}}}),
+    ("claims.yaml", {"defaults": CLAIMS["defaults"], "claims": {"sum": {**SUM, "kind": {"a": []}}}}),
+    ("claims.yaml", {"shared": {"low": {}}, "claims": {"sum": {**SUM, "extends": []}}}),
+    ("claims.yaml", family("`touch broken`")),
+    ("claims.yaml", family("a\x07b")),
+    ("claims.yaml", family("a", without=None)),
     ("claims.yaml", {"claims": {"sum": {**SUM, "expression": "(" * 90 + "a" + ")" * 90}}}),
 ]
 

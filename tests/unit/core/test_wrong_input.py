@@ -58,6 +58,8 @@ def refusal(tmp_path, monkeypatch):
         ({"seeds": 2.0}, "seeds: 2.0 is not of type integer"),
         ({"algorithms.fedpd.gamma": "two"}, "algorithms.fedpd.gamma: 'two' is not of type number"),
         ({"dataset": "dfl_line"}, "dataset: 'dfl_line' is not of type object"),
+        ({"dataset.name": [1]}, "dataset.name: [1] is not of type string"),
+        ({"model.name": [1]}, "model.name: [1] is not of type string"),
         ({"local": ...}, "the file: 'local' is missing"),
         ({"dataset.name": ...}, "dataset: 'name' is missing"),
         ({"scales.smoke": {"local": {"epochs": 2}}}, "scales.smoke.local.epochs overrides a key that is not there"),

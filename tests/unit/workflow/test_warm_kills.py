@@ -80,6 +80,11 @@ def begin(tmp_path):
     assert list(temporary.iterdir()) == []
 
 
+#: seconds until no process of a run, and no job of a warm process, is left
+RUN_ENDS, JOB_ENDS = 30.0, 2.0
+BEGINS = 600.0  # only a hang takes this long
+
+
 def kill_runs_that_have_just_begun(begin, count: int) -> None:
     chance = random.Random(1)
     for _ in range(count):
@@ -87,7 +92,7 @@ def kill_runs_that_have_just_begun(begin, count: int) -> None:
         time.sleep(chance.uniform(0.0, 0.5))
         run.kill()
         run.wait()
-        wait_for(lambda mark=mark: not with_mark(mark))
+        wait_for(lambda mark=mark: not with_mark(mark), RUN_ENDS)
 
 
 def kill_with_a_job_at_work(begin, folder: Path, victim: str, count: int) -> None:
@@ -95,16 +100,16 @@ def kill_with_a_job_at_work(begin, folder: Path, victim: str, count: int) -> Non
         mark_file = folder / f"{victim}-{number}"
         path = script(folder / f"job-{victim}-{number}", JOB.format(mark=str(mark_file)))
         run, mark = begin("light", path)
-        wait_for(lambda file=mark_file: file.exists() and len(file.read_text().split()) == 2)
+        wait_for(lambda file=mark_file: file.exists() and len(file.read_text().split()) == 2, BEGINS)
         job, warm = map(int, mark_file.read_text().split())
         assert warm != run.pid
         os.kill(warm if victim == "warm" else run.pid, signal.SIGKILL)
-        wait_for(lambda job=job: not alive(job))
+        wait_for(lambda job=job: not alive(job), JOB_ENDS)
         if victim == "warm":
             assert run.poll() is None
         run.kill()
         run.wait()
-        wait_for(lambda mark=mark: not with_mark(mark))
+        wait_for(lambda mark=mark: not with_mark(mark), RUN_ENDS)
 
 
 def test_a_run_that_is_killed_at_once_leaves_no_warm_process(begin):

@@ -1,7 +1,6 @@
 """The process that forks for jobs: `python -m fedrepro.workflow.warm.process NAME PARENT`."""
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import os
@@ -16,7 +15,7 @@ from typing import NamedTuple, NoReturn
 
 from fedrepro.core import parts
 from fedrepro.evidence import provenance
-from fedrepro.workflow import code_inputs
+from fedrepro.workflow import code_inputs, interrupts
 from fedrepro.workflow.warm import VARIABLE, of_this_user
 
 LARGEST_REQUEST = 2**20
@@ -95,8 +94,7 @@ def serve(name: str, parent: int) -> None:
 
 def _end_with(parent: int) -> None:
     """Have the kernel kill this process when its parent ends, and end now if it has ended already."""
-    with contextlib.suppress(AttributeError):  # another C library: `serve` looks for its parent every second
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, which a fork does not inherit
+    interrupts.signal_at_parents_end(signal.SIGKILL)  # where it cannot: `serve` looks for its parent every second
     if os.getppid() != parent:
         os._exit(1)
 
