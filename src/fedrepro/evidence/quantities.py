@@ -90,7 +90,7 @@ class Measurements:
         name, algorithm = quantity["experiment"], quantity["algorithm"]
         if name not in self.tables:
             known = [f"{self.study}/{table}" for table in self.tables]
-            raise Untested(f"there is no table {self.study}/{name}{near(f'{self.study}/{name}', known)}")
+            raise Untested(f"{self.study}/{name} was not run{near(f'{self.study}/{name}', known)}")
         if name not in self._arms:
             self._arms[name] = arms_of(self.tables[name])
         arms = self._arms[name]

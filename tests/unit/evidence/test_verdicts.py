@@ -558,8 +558,8 @@ def test_diverged_settings_leave_the_trend():
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"experiment": "lien"}, "there is no table toy/lien; did you mean 'toy/line'?"),
-        ({"experiment": "xyz"}, "there is no table toy/xyz"),
+        ({"experiment": "lien"}, "toy/lien was not run; did you mean 'toy/line'?"),
+        ({"experiment": "xyz"}, "toy/xyz was not run"),
         ({"algorithm": "toyy"}, "algorithm 'toyy' is not in toy/line; did you mean 'toy'?"),
         ({"metric": "los"}, "metric 'los' is not in toy/line; did you mean 'loss'?"),
         ({"setting": "gamma=0.2"}, "setting 'gamma=0.2' is not in toy/line"),
