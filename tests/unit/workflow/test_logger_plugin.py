@@ -219,23 +219,23 @@ def test_without_training_nothing_waits_for_the_plan(tmp_path):
     assert not left.is_rough
 
 
-#: a run on one core: plan and measured seconds of its first jobs; those of the robot arm were guessed 40 times too low
-RECORDED = {
-    "arm/sarcos/fgpr/0-1": (12.0, 500.0),
-    "arm/sarcos/separate/0-1": (10.0, 430.0),
-    "arm/engines/fgpr/0-2": (8.0, 9.0),
-    "sums/line/dfl/0-2": (3.0, 3.5),
-    "sums/laws/dfl/0-2": (20.0, 24.0),
+#: made-up planned and measured seconds of the first jobs of a run; one experiment was guessed 40 times too low
+TIMES = {
+    "arm/torques/gp/0-1": (12.0, 500.0),
+    "arm/torques/separate/0-1": (10.0, 430.0),
+    "arm/engines/gp/0-2": (8.0, 9.0),
+    "sums/line/mean/0-2": (3.0, 3.5),
+    "sums/laws/mean/0-2": (20.0, 24.0),
     "loss/low/fed_sgld/0-4": (30.0, 28.0),
 }
 
 
-def recorded(tmp_path, waiting: dict[str, float]) -> Estimate:
-    """After the recorded jobs, one after the other."""
-    costs = {**{name: planned for name, (planned, _) in RECORDED.items()}, **waiting}
+def after_times(tmp_path, waiting: dict[str, float]) -> Estimate:
+    """After the jobs of TIMES, one after the other."""
+    costs = {**{name: planned for name, (planned, _) in TIMES.items()}, **waiting}
     (tmp_path / "plan.json").write_text(json.dumps(costs))
     left, now = Estimate({"train_algorithm": len(costs)}, plan=tmp_path / "plan.json"), 0.0
-    for job, (name, (_, measured)) in enumerate(RECORDED.items()):
+    for job, (name, (_, measured)) in enumerate(TIMES.items()):
         left.begin(job, "train_algorithm", name, now)
         now += measured
         left.finish(job, now)
@@ -244,19 +244,19 @@ def recorded(tmp_path, waiting: dict[str, float]) -> Estimate:
 
 def test_jobs_of_one_experiment_that_were_guessed_wrong_do_not_stretch_the_others(tmp_path):
     others = {f"loss/high/fed_sgld/{n}-{n}": 30.0 for n in range(20)}
-    assert recorded(tmp_path, others).left(0.0) == pytest.approx(20 * 30, rel=0.2)
-    strangers = {f"fair/images/gifair/{n}-{n}": 30.0 for n in range(20)}
-    assert recorded(tmp_path, strangers).left(0.0) == pytest.approx(20 * 30, rel=0.5)
+    assert after_times(tmp_path, others).left(0.0) == pytest.approx(20 * 30, rel=0.2)
+    strangers = {f"fair/images/rank/{n}-{n}": 30.0 for n in range(20)}
+    assert after_times(tmp_path, strangers).left(0.0) == pytest.approx(20 * 30, rel=0.5)
 
 
 def test_jobs_of_the_experiment_itself_are_corrected_in_full(tmp_path):
-    left = recorded(tmp_path, {"arm/sarcos/network/0-1": 10.0})
+    left = after_times(tmp_path, {"arm/torques/network/0-1": 10.0})
     assert left.left(0.0) == pytest.approx(10 * (930 + PRIOR) / (22 + PRIOR))
 
 
 def test_a_machine_that_is_slower_throughout_lengthens_every_job(tmp_path):
-    names = [f"study{n}/line/dfl/0-2" for n in range(5)]
-    (tmp_path / "plan.json").write_text(json.dumps({**dict.fromkeys(names, 100.0), "new/line/dfl/0-2": 100.0}))
+    names = [f"study{n}/line/mean/0-2" for n in range(5)]
+    (tmp_path / "plan.json").write_text(json.dumps({**dict.fromkeys(names, 100.0), "new/line/mean/0-2": 100.0}))
     left = Estimate({"train_algorithm": 6}, plan=tmp_path / "plan.json")
     for job, name in enumerate(names):
         left.begin(job, "train_algorithm", name, 0.0)
