@@ -85,17 +85,30 @@ def test_it_judges_every_claim_reading_and_headline(study):
     assert sorted(own["headlines.csv"]["headline"]) == sorted(STUDIES[study].headlines)
 
 
-@pytest.mark.parametrize("study", KEPT)
-def test_it_has_every_artefact(study):
-    for name in read_yaml(STUDIES[study].folder / "artefacts.yaml"):
-        assert (reference.REFERENCE / "artefacts" / study / f"{name}.csv").is_file()
+def finished(study: str) -> set[str]:
+    """The experiments of a study whose runs are kept: all, unless the ledger says that some were not run."""
+    kept = {path.name for path in (reference.REFERENCE / "runs" / study).iterdir()}
+    whole = not LEDGER[LEDGER["study"] == study]["reason"].str.contains("was not run").any()
+    every = {path.parent.parent.name for path in reference.manifests(reference.REFERENCE, study)}
+    assert kept <= every
+    assert kept == every or not whole
+    return kept
 
 
 @pytest.mark.parametrize("study", KEPT)
-def test_every_training_job_has_its_manifest_and_there_is_no_other(study):
+def test_it_has_every_artefact_of_what_was_run(study):
+    kept = finished(study)
+    for name, about in read_yaml(STUDIES[study].folder / "artefacts.yaml").items():
+        if {*about["experiments"], *about.get("data", [])} <= kept:
+            assert (reference.REFERENCE / "artefacts" / study / f"{name}.csv").is_file(), name
+
+
+@pytest.mark.parametrize("study", KEPT)
+def test_every_training_job_of_what_was_run_has_its_manifest_and_there_is_no_other(study):
     there = (reference.REFERENCE / "runs" / study).rglob("*.json")
     jobs = reference.manifests(reference.REFERENCE, study)
-    assert {path: read_json(path)["config_sha256"] for path in there} == jobs
+    own = {path: settings for path, settings in jobs.items() if path.parent.parent.name in finished(study)}
+    assert {path: read_json(path)["config_sha256"] for path in there} == own
 
 
 def test_it_is_small_and_names_no_folder_of_a_machine():
